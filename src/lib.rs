@@ -1,0 +1,10 @@
+//! Thruway: a poll-mode L3 forwarder on DPDK.
+
+pub mod config;
+pub mod control;
+pub mod datapath;
+pub mod fib;
+pub mod generate;
+pub mod packet;
+pub mod tables;
+pub mod units;
