@@ -68,7 +68,9 @@ impl Add for Sum {
 /// Whether the checksum of an IPv4 header without options is right.
 ///
 /// Two 8-byte words and one of 4 bytes, added with end-around carry: a sum modulo 2^64 - 1, of which
-/// 65535 is a divisor, so that the sum need not be folded: it is divided.
+/// 65535 is a divisor. So it need not be folded to tell whether it is a multiple of 65535: multiplied by
+/// the inverse of an odd divisor modulo 2^64, just the divisor's multiples become their quotients, all others
+/// something larger than any quotient (Granlund and Montgomery 1994, 9).
 #[inline(always)]
 pub fn header_is_good(header: &[u8; 20]) -> bool {
     let [a, b, c, d, e]: [[u8; 4]; 5] = zerocopy::transmute!(*header);
@@ -78,8 +80,13 @@ pub fn header_is_good(header: &[u8; 20]) -> bool {
     let (sum, second_carry) = sum.overflowing_add(u64::from(u32::from_ne_bytes(e)) + u64::from(first_carry));
     // No overflow: after a carry the sum is below 2^33.
     let sum = sum.wrapping_add(u64::from(second_carry));
-    sum != 0 && sum % 0xffff == 0
+    // The sum is 0 only if every byte is, which makes it the wrong one of the two zeros.
+    sum.wrapping_mul(INVERSE_OF_65535).wrapping_sub(1) < u64::MAX / 65535
 }
+
+/// 65535 times this is 1 modulo 2^64.
+const INVERSE_OF_65535: u64 = 0xfffe_fffe_fffe_ffff;
+const _: () = assert!(INVERSE_OF_65535.wrapping_mul(65535) == 1);
 
 /// One hop less: the word of TTL, protocol and checksum (bytes 8 to 11 of an IPv4 header, read as a
 /// little-endian number) with the TTL lower by 1 and the checksum right again if it was before.

@@ -2,13 +2,14 @@
 //!
 //! Invariant: of the reasons that apply to a frame, the first in the order of [`DropReason`]'s
 //! examination is given, whatever the frame. [`glance`] accepts nearly every frame that is to be
-//! forwarded in some thirty instructions; what it does not accept is examined [`exactly`].
+//! forwarded in some forty instructions; what it does not accept is examined [`exactly`].
 
 use super::checksum::{self, Sum};
 use super::{ethernet, ethernet::ethertype, ipv4, ipv6, martian};
 use crate::datapath::drop_reason::DropReason;
 use crate::units::MacAddr;
-use zerocopy::FromBytes;
+use zerocopy::byteorder::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// A received frame as far as it has to be seen to examine it.
 #[derive(Clone, Copy, Debug)]
@@ -65,83 +66,139 @@ pub enum Examined {
 /// that come after [`DropReason::MartianSource`] are not looked for.
 #[inline(always)]
 pub fn examine(frame: Frame<'_>, our_mac: MacAddr) -> Result<Examined, DropReason> {
-    match glance(frame, our_mac) {
-        Some(examined) => Ok(examined),
-        None => exactly(frame, our_mac),
+    if let Some(examined) = glance(frame, our_mac) {
+        return Ok(examined);
     }
+    // What comes back from the exact way fits in registers, so the results of the frequent one can stay there.
+    let read = match exactly(frame, our_mac)? {
+        Version::V4 => frame.first_segment.first_chunk().map(read_v4),
+        Version::V6 => frame.first_segment.first_chunk().map(read_v6),
+    };
+    read.ok_or(DropReason::SplitHeader)
 }
-
-/// Length of an Ethernet and an IPv4 header without options.
-const V4_HEADERS_LEN: usize = ethernet::HEADER_LEN + ipv4::MIN_HEADER_LEN;
-
-/// Length of an Ethernet and an IPv6 header.
-const V6_HEADERS_LEN: usize = ethernet::HEADER_LEN + ipv6::HEADER_LEN;
 
 /// Accepts a frame to our address with an IPv4 header without options or an IPv6 header, if it is good
 /// beyond doubt. `None` says nothing about the frame.
 #[inline(always)]
 fn glance(frame: Frame<'_>, our_mac: MacAddr) -> Option<Examined> {
-    let headers = frame.first_segment.first_chunk::<V4_HEADERS_LEN>()?;
-    let [m0, m1, m2, m3, m4, m5, _, _, _, _, _, _, t0, t1, version_ihl, _, ..] = *headers;
-    if [m0, m1, m2, m3, m4, m5] != our_mac.0 {
+    let headers = frame.first_segment.first_chunk::<{ size_of::<V4>() }>()?;
+    let start: &Start = zerocopy::transmute_ref!(headers.first_chunk::<{ size_of::<Start>() }>()?);
+    let [a, b, c, d, e, f] = our_mac.0;
+    let our_mac = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+    if (start.destination_mac.get() ^ our_mac) << 16 != 0 {
         return None;
     }
-    match u32::from_be_bytes([0, t0, t1, version_ihl]) {
-        V4_WITHOUT_OPTIONS => glance_v4(frame, headers),
-        kind if kind & 0xff_fff0 == V6 => glance_v6(frame),
+    match start.kind.get() {
+        kind if kind & V4_KIND_MASK == V4_KIND => glance_v4(frame, headers),
+        kind if kind & V6_KIND_MASK == V6_KIND => glance_v6(frame),
         _ => None,
     }
 }
 
-/// The EtherType of IPv4, then the byte for version 4 and a header of 5 words.
-const V4_WITHOUT_OPTIONS: u32 = (ethertype::IPV4 as u32) << 8 | 0x45;
+/// The start of a frame, in words as large as a comparison can take.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Start {
+    /// The destination address in the lower 48 bits, then the first two bytes of the source.
+    destination_mac: U64,
+    _source_mac: [u8; 4],
+    /// The EtherType, then the first two bytes of the packet.
+    kind: U32,
+}
 
-/// The EtherType of IPv6, then the bits for version 6.
-const V6: u32 = (ethertype::IPV6 as u32) << 8 | 0x60;
+/// [`Start::kind`] of IPv4, version 4 and a header of 5 words.
+const V4_KIND: u32 = kind(ethertype::IPV4, 0x45);
+const V4_KIND_MASK: u32 = kind(0xffff, 0xff);
+
+/// [`Start::kind`] of IPv6 and version 6.
+const V6_KIND: u32 = kind(ethertype::IPV6, 0x60);
+const V6_KIND_MASK: u32 = kind(0xffff, 0xf0);
+
+const fn kind(ethertype: u16, first_of_packet: u8) -> u32 {
+    let [high, low] = ethertype.to_be_bytes();
+    u32::from_le_bytes([high, low, first_of_packet, 0])
+}
 
 #[inline(always)]
-fn glance_v4(frame: Frame<'_>, headers: &[u8; V4_HEADERS_LEN]) -> Option<Examined> {
-    let bytes = headers.last_chunk::<{ ipv4::MIN_HEADER_LEN }>()?;
-    let header: &ipv4::Header = zerocopy::transmute_ref!(bytes);
-    let total_len = header.total_len.get();
-    let end = u32::from(total_len) + ethernet::HEADER_LEN as u32;
-    if end < V4_HEADERS_LEN as u32 || end > frame.frame_len {
+fn glance_v4(frame: Frame<'_>, headers: &[u8; size_of::<V4>()]) -> Option<Examined> {
+    let V4 { header, .. } = zerocopy::transmute_ref!(headers);
+    let end = u32::from(header.total_len.get()) + ethernet::HEADER_LEN as u32;
+    if end < size_of::<V4>() as u32 || end > frame.frame_len {
         return None;
     }
     match frame.checksum {
         ChecksumStatus::Good => {}
-        ChecksumStatus::Unknown if checksum::header_is_good(bytes) => {}
+        ChecksumStatus::Unknown if checksum::header_is_good(zerocopy::transmute_ref!(header)) => {}
         _ => return None,
     }
     if martian::source_v4(header.source) {
         return None;
     }
-    Some(Examined::V4 { destination: u32::from_be_bytes(header.destination), total_len, ttl: header.ttl })
+    Some(read_v4(headers))
 }
 
 #[inline(always)]
 fn glance_v6(frame: Frame<'_>) -> Option<Examined> {
-    let headers = frame.first_segment.first_chunk::<V6_HEADERS_LEN>()?;
-    let header: &ipv6::Header = zerocopy::transmute_ref!(headers.last_chunk::<{ ipv6::HEADER_LEN }>()?);
+    let headers = frame.first_segment.first_chunk::<{ size_of::<V6>() }>()?;
+    let V6 { header, .. } = zerocopy::transmute_ref!(headers);
     let payload_len = u32::from(header.payload_len.get());
     // A payload of length 0 is in doubt: a jumbogram says that, too.
-    if payload_len == 0 || payload_len + V6_HEADERS_LEN as u32 > frame.frame_len {
+    if payload_len == 0 || payload_len + size_of::<V6>() as u32 > frame.frame_len {
         return None;
     }
     if martian::maybe_source_v6(ipv6::halves(header.source)) {
         return None;
     }
-    Some(Examined::V6 {
+    Some(read_v6(headers))
+}
+
+/// The start of a frame with an IPv4 packet.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct V4 {
+    _ethernet: ethernet::Header,
+    header: ipv4::Header,
+}
+
+/// The start of a frame with an IPv6 packet.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct V6 {
+    _ethernet: ethernet::Header,
+    header: ipv6::Header,
+}
+
+#[inline(always)]
+fn read_v4(headers: &[u8; size_of::<V4>()]) -> Examined {
+    let V4 { header, .. } = zerocopy::transmute_ref!(headers);
+    Examined::V4 {
+        destination: u32::from_be_bytes(header.destination),
+        total_len: header.total_len.get(),
+        ttl: header.ttl,
+    }
+}
+
+#[inline(always)]
+fn read_v6(headers: &[u8; size_of::<V6>()]) -> Examined {
+    let V6 { header, .. } = zerocopy::transmute_ref!(headers);
+    Examined::V6 {
         destination: ipv6::halves(header.destination),
-        total_len: payload_len + ipv6::HEADER_LEN as u32,
+        total_len: u32::from(header.payload_len.get()) + ipv6::HEADER_LEN as u32,
         hop_limit: header.hop_limit,
-    })
+    }
+}
+
+/// The version of an IP packet that may be forwarded as far as the frame alone tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    V4,
+    V6,
 }
 
 /// Every check, one after the other in the order of [`DropReason`].
 #[cold]
 #[inline(never)]
-fn exactly(frame: Frame<'_>, our_mac: MacAddr) -> Result<Examined, DropReason> {
+fn exactly(frame: Frame<'_>, our_mac: MacAddr) -> Result<Version, DropReason> {
     let frame_len = frame.frame_len as usize;
     let Some(packet_len) = frame_len.checked_sub(ethernet::HEADER_LEN) else { return Err(DropReason::Runt) };
     let first_segment = frame.first_segment.get(..frame_len).unwrap_or(frame.first_segment);
@@ -160,7 +217,7 @@ fn exactly(frame: Frame<'_>, our_mac: MacAddr) -> Result<Examined, DropReason> {
 }
 
 /// `packet` is what the first segment holds after the Ethernet header, `packet_len` what the frame holds.
-fn exactly_v4(packet: &[u8], packet_len: usize, status: ChecksumStatus) -> Result<Examined, DropReason> {
+fn exactly_v4(packet: &[u8], packet_len: usize, status: ChecksumStatus) -> Result<Version, DropReason> {
     if packet_len < ipv4::MIN_HEADER_LEN {
         return Err(DropReason::Truncated);
     }
@@ -176,11 +233,11 @@ fn exactly_v4(packet: &[u8], packet_len: usize, status: ChecksumStatus) -> Resul
         return Err(DropReason::Truncated);
     }
     let with_options = packet.get(..header_len).ok_or(DropReason::SplitHeader)?;
-    let total_len = header.total_len.get();
-    if usize::from(total_len) < header_len {
+    let total_len = usize::from(header.total_len.get());
+    if total_len < header_len {
         return Err(DropReason::BadTotalLength);
     }
-    if usize::from(total_len) > packet_len {
+    if total_len > packet_len {
         return Err(DropReason::Truncated);
     }
     let checksum_is_good = match status {
@@ -194,11 +251,11 @@ fn exactly_v4(packet: &[u8], packet_len: usize, status: ChecksumStatus) -> Resul
     if martian::source_v4(header.source) {
         return Err(DropReason::MartianSource);
     }
-    Ok(Examined::V4 { destination: u32::from_be_bytes(header.destination), total_len, ttl: header.ttl })
+    Ok(Version::V4)
 }
 
 /// As [`exactly_v4`], for IPv6.
-fn exactly_v6(packet: &[u8], packet_len: usize) -> Result<Examined, DropReason> {
+fn exactly_v6(packet: &[u8], packet_len: usize) -> Result<Version, DropReason> {
     if packet_len < ipv6::HEADER_LEN {
         return Err(DropReason::Truncated);
     }
@@ -217,11 +274,7 @@ fn exactly_v6(packet: &[u8], packet_len: usize) -> Result<Examined, DropReason> 
     if martian::source_v6(ipv6::halves(header.source)) {
         return Err(DropReason::MartianSource);
     }
-    Ok(Examined::V6 {
-        destination: ipv6::halves(header.destination),
-        total_len: total_len as u32,
-        hop_limit: header.hop_limit,
-    })
+    Ok(Version::V6)
 }
 
 #[cfg(test)]

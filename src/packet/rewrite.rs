@@ -5,7 +5,8 @@
 //! payload stay as they are.
 
 use super::{checksum, ethernet, ipv4, ipv6};
-use zerocopy::byteorder::network_endian::U16;
+use std::mem::offset_of;
+use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Length of the part of a frame that [`ipv4()`] may change.
@@ -20,12 +21,7 @@ pub const V6_LEN: usize = size_of::<V6>();
 pub fn ipv4(frame: &mut [u8; V4_LEN], ethernet: &[u8; ethernet::HEADER_LEN]) {
     let frame: &mut V4 = zerocopy::transmute_mut!(frame);
     frame.ethernet = *ethernet;
-    let [high, low] = frame.ip.checksum.to_bytes();
-    let word = u32::from_le_bytes([frame.ip.ttl, frame.ip.protocol, high, low]);
-    let [ttl, protocol, high, low] = checksum::decrement_ttl(word).to_le_bytes();
-    frame.ip.ttl = ttl;
-    frame.ip.protocol = protocol;
-    frame.ip.checksum = U16::from_bytes([high, low]);
+    frame.ttl_protocol_checksum.set(checksum::decrement_ttl(frame.ttl_protocol_checksum.get()));
 }
 
 /// Makes the start of a received IPv6 frame the start of the frame to send: `ethernet` replaces the
@@ -34,21 +30,23 @@ pub fn ipv4(frame: &mut [u8; V4_LEN], ethernet: &[u8; ethernet::HEADER_LEN]) {
 pub fn ipv6(frame: &mut [u8; V6_LEN], ethernet: &[u8; ethernet::HEADER_LEN]) {
     let frame: &mut V6 = zerocopy::transmute_mut!(frame);
     frame.ethernet = *ethernet;
-    frame.ip.hop_limit = frame.ip.hop_limit.wrapping_sub(1);
+    frame.hop_limit = frame.hop_limit.wrapping_sub(1);
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct V4 {
     ethernet: [u8; ethernet::HEADER_LEN],
-    ip: ipv4::Header,
+    _before: [u8; offset_of!(ipv4::Header, ttl)],
+    ttl_protocol_checksum: U32,
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct V6 {
     ethernet: [u8; ethernet::HEADER_LEN],
-    ip: ipv6::Header,
+    _before: [u8; offset_of!(ipv6::Header, hop_limit)],
+    hop_limit: u8,
 }
 
 #[cfg(test)]
