@@ -1,0 +1,109 @@
+//! What control tells of the tables.
+
+use super::{Rule, Tables};
+use crate::config::RouteAction;
+use crate::drop_reason::DropReason;
+use crate::units::{MacAddr, PortId};
+use ipnet::IpNet;
+use std::net::IpAddr;
+use std::ops::Bound;
+
+/// A route as it is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteEntry {
+    /// Its destinations.
+    pub prefix: IpNet,
+    /// A static route's action; `None` for a connected network.
+    pub action: Option<RouteAction>,
+    /// The port it leaves by, if it leaves.
+    pub port: Option<PortId>,
+    /// Whether packets can be sent: the next hop's MAC address is known. True for connected networks.
+    pub resolved: bool,
+}
+
+/// What becomes of a packet to one destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The longest prefix that matches; `None` if none does.
+    pub prefix: Option<IpNet>,
+    /// Who it is sent to.
+    pub via: Option<IpAddr>,
+    /// Where it leaves.
+    pub port: Option<PortId>,
+    /// The neighbour's MAC address, if known.
+    pub mac: Option<MacAddr>,
+    /// Why it is dropped, if it is.
+    pub dropped: Option<DropReason>,
+}
+
+impl Tables {
+    /// Routes in order of prefix, IPv4 first, those behind `after`. Connected networks are among them.
+    pub fn routes_after(&self, after: Option<IpNet>) -> impl Iterator<Item = RouteEntry> + '_ {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut connected: Vec<RouteEntry> = self.connected(after).collect();
+        connected.sort_by_key(|entry| std::cmp::Reverse(entry.prefix));
+        let mut statics = self.statics.range((start, Bound::Unbounded)).peekable();
+        std::iter::from_fn(move || {
+            let next_static = statics.peek().map(|(prefix, _)| **prefix);
+            match (connected.last(), next_static) {
+                (Some(entry), Some(prefix)) if entry.prefix > prefix => statics.next(),
+                (Some(_), _) => return connected.pop(),
+                (None, _) => statics.next(),
+            }
+            .map(|(prefix, action)| self.static_entry(*prefix, *action))
+        })
+    }
+
+    /// How many routes [`Tables::routes_after`] lists in all.
+    pub fn route_count(&self) -> usize {
+        self.statics.len() + self.connected(None).count()
+    }
+
+    /// Neighbours in order of address.
+    pub fn neighbors(&self) -> impl Iterator<Item = (IpAddr, PortId, MacAddr)> + '_ {
+        self.neighbors.iter().map(|((address, port), mac)| (*address, *port, *mac))
+    }
+
+    /// What becomes of a packet to `address`, decided as the workers' tables do.
+    pub fn lookup(&self, address: IpAddr) -> Verdict {
+        let matching = match address {
+            IpAddr::V4(address) => self.ipv4.matching(address).map(|(prefix, _)| IpNet::V4(prefix)),
+            IpAddr::V6(address) => self.ipv6.matching(address).map(|(prefix, _)| IpNet::V6(prefix)),
+        };
+        let none = Verdict { prefix: matching, via: None, port: None, mac: None, dropped: None };
+        let drop = |reason| Verdict { dropped: Some(reason), ..none };
+        let Some((prefix, rule)) = matching.and_then(|prefix| Some((prefix, self.rule(prefix)?))) else {
+            return drop(DropReason::NoRoute);
+        };
+        let send = |via, port| {
+            let mac = self.neighbors.get(&(via, port)).copied();
+            let dropped = mac.is_none().then_some(DropReason::NeighborUnresolved);
+            Verdict { prefix: Some(prefix), via: Some(via), port: Some(port), mac, dropped }
+        };
+        match rule {
+            Rule::Reserved(reason) => drop(reason),
+            Rule::Local => drop(DropReason::Local),
+            Rule::DirectedBroadcast => drop(DropReason::DirectedBroadcast),
+            Rule::Static(RouteAction::Blackhole) => drop(DropReason::Blackhole),
+            Rule::Static(RouteAction::Via { address, port }) => send(address, port),
+            Rule::Host(port) | Rule::Connected(port) => send(address, port),
+        }
+    }
+
+    fn connected(&self, after: Option<IpNet>) -> impl Iterator<Item = RouteEntry> + '_ {
+        self.fixed.iter().filter_map(move |(prefix, rule)| match rule {
+            Rule::Connected(port) if after.is_none_or(|after| *prefix > after) => {
+                Some(RouteEntry { prefix: *prefix, action: None, port: Some(*port), resolved: true })
+            }
+            _ => None,
+        })
+    }
+
+    fn static_entry(&self, prefix: IpNet, action: RouteAction) -> RouteEntry {
+        let (port, resolved) = match action {
+            RouteAction::Via { address, port } => (Some(port), self.neighbors.contains_key(&(address, port))),
+            RouteAction::Blackhole => (None, true),
+        };
+        RouteEntry { prefix, action: Some(action), port, resolved }
+    }
+}
