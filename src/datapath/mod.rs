@@ -14,5 +14,5 @@ pub mod pipeline;
 pub mod snapshot;
 pub mod worker;
 
-pub use batch::Isa;
 pub use crate::drop_reason;
+pub use batch::Isa;

@@ -91,12 +91,7 @@ impl<B: PacketBuf> Pipeline<B> {
     /// Forwards the packets of one family. Where `unparted`, looks for some of the other family among
     /// them if any is odd. Returns whether the other family has some.
     #[inline(always)]
-    fn forward_family<T: TxBurst<Buf = B>>(
-        &mut self,
-        family: Family,
-        unparted: bool,
-        path: &mut Path<'_, T>,
-    ) -> bool {
+    fn forward_family<T: TxBurst<Buf = B>>(&mut self, family: Family, unparted: bool, path: &mut Path<'_, T>) -> bool {
         // Validate: version, lengths, checksum, TTL, source, our MAC address; note the destinations.
         let mac = path.ingress.mac;
         let isa = self.isa;
@@ -210,7 +205,7 @@ fn look<B: PacketBuf>(packet: &B, mac: MacAddr, tables: &Snapshot) -> Result<bat
     let (key, length, ttl) = match packet::examine(frame, mac)? {
         Examined::V4 { destination, total_len, ttl } => (Key::Ipv4(destination), u32::from(total_len), ttl),
         Examined::V6 { destination, total_len, hop_limit } => {
-            (Key::Ipv6(Ipv6Key::from(destination)), total_len, hop_limit)
+            (Key::Ipv6(Ipv6Key { high: destination.0, low: destination.1 }), total_len, hop_limit)
         }
     };
     let wire = ETHERNET_HEADER + length;

@@ -10,7 +10,6 @@ use crate::units::{MacAddr, PortId};
 use std::sync::Arc;
 
 /// The tables of one moment.
-#[derive(Debug)]
 pub struct Snapshot {
     /// IPv4 destinations.
     pub ipv4: Arc<Ipv4Fib>,
@@ -86,13 +85,7 @@ impl NextHop {
 
     /// Sends packets of at most `mtu` bytes (IP header included) out of `port`, from its MAC address
     /// `source` to `destination`; drops them as long as that is `None`.
-    pub fn forwarding(
-        family: Family,
-        port: PortId,
-        mtu: u16,
-        source: MacAddr,
-        destination: Option<MacAddr>,
-    ) -> Self {
+    pub fn forwarding(family: Family, port: PortId, mtu: u16, source: MacAddr, destination: Option<MacAddr>) -> Self {
         let mut header = [0; 16];
         header[..6].copy_from_slice(&destination.unwrap_or_default().0);
         header[6..12].copy_from_slice(&source.0);

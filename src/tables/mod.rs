@@ -21,7 +21,7 @@ pub use publish::Relax;
 pub use report::{RouteEntry, Verdict};
 
 use crate::config::RouteAction;
-use crate::datapath::snapshot::{Family, NextHop, Snapshot};
+use crate::datapath::snapshot::{Family, Snapshot};
 use crate::drop_reason::DropReason;
 use crate::fib::{FibError, Ipv4Routes, Ipv6Routes, NextHopId};
 use crate::packet::{never_forwarded_v4, never_forwarded_v6};
@@ -355,8 +355,8 @@ impl Tables {
             Some(Rule::Connected(_)) | None => fixed,
             stronger => return stronger,
         };
-        let fixed_route = || self.statics.get(&prefix).map(|action| Rule::Static(*action));
-        fixed_route().or_else(|| self.host(prefix)).or(connected)
+        let route = self.statics.get(&prefix).map(|action| Rule::Static(*action));
+        route.or_else(|| self.host(prefix)).or(connected)
     }
 
     /// A neighbour on one of its port's networks can be sent to directly.
@@ -413,8 +413,14 @@ impl Tables {
         match (prefix, next_hop) {
             (IpNet::V4(prefix), Some(id)) => self.ipv4.insert(prefix, id).map(drop),
             (IpNet::V6(prefix), Some(id)) => self.ipv6.insert(prefix, id).map(drop),
-            (IpNet::V4(prefix), None) => self.ipv4.remove(prefix).map(drop),
-            (IpNet::V6(prefix), None) => self.ipv6.remove(prefix).map(drop),
+            (IpNet::V4(prefix), None) => {
+                self.ipv4.remove(prefix);
+                Ok(())
+            }
+            (IpNet::V6(prefix), None) => {
+                self.ipv6.remove(prefix);
+                Ok(())
+            }
         }
     }
 }

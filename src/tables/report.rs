@@ -44,13 +44,13 @@ impl Tables {
         connected.sort_by_key(|entry| std::cmp::Reverse(entry.prefix));
         let mut statics = self.statics.range((start, Bound::Unbounded)).peekable();
         std::iter::from_fn(move || {
-            let next_static = statics.peek().map(|(prefix, _)| **prefix);
-            match (connected.last(), next_static) {
-                (Some(entry), Some(prefix)) if entry.prefix > prefix => statics.next(),
-                (Some(_), _) => return connected.pop(),
-                (None, _) => statics.next(),
+            let next_connected = connected.last().map(|entry| entry.prefix);
+            match statics.peek() {
+                Some((prefix, _)) if next_connected.is_none_or(|connected| connected > **prefix) => {
+                    statics.next().map(|(prefix, action)| self.static_entry(*prefix, *action))
+                }
+                _ => connected.pop(),
             }
-            .map(|(prefix, action)| self.static_entry(*prefix, *action))
         })
     }
 

@@ -116,9 +116,8 @@ pub(super) unsafe fn validate_ipv6(lanes: Ipv6Lanes<'_>, groups: usize, mac: Mac
     for group in 0..groups {
         let at = group * GROUP;
         // SAFETY: the caller vouches for the heads, of which 54 bytes are read; `at + 8 <= LANES`.
-        let (start, lengths_and_limits, sources) = unsafe {
-            load_ipv6(lanes.heads.as_ptr().add(at), expected, lanes.keys.as_mut_ptr().add(at))
-        };
+        let (start, lengths_and_limits, sources) =
+            unsafe { load_ipv6(lanes.heads.as_ptr().add(at), expected, lanes.keys.as_mut_ptr().add(at)) };
         // SAFETY: `at + 8 <= LANES`, the length of the array.
         let (frame, segment) = unsafe { load_lengths(lanes.lengths.as_ptr().add(at)) };
 
@@ -255,12 +254,7 @@ fn join(low: __m128i, high: __m128i) -> __m256i {
 fn transpose([r04, r15, r26, r37]: [__m256i; 4]) -> [__m256i; 4] {
     let (a, b) = (_mm256_unpacklo_epi32(r04, r15), _mm256_unpacklo_epi32(r26, r37));
     let (c, d) = (_mm256_unpackhi_epi32(r04, r15), _mm256_unpackhi_epi32(r26, r37));
-    [
-        _mm256_unpacklo_epi64(a, b),
-        _mm256_unpackhi_epi64(a, b),
-        _mm256_unpacklo_epi64(c, d),
-        _mm256_unpackhi_epi64(c, d),
-    ]
+    [_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b), _mm256_unpacklo_epi64(c, d), _mm256_unpackhi_epi64(c, d)]
 }
 
 /// The lengths of eight frames and of their first segments.

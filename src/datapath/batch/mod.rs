@@ -15,8 +15,8 @@ mod avx2;
 mod tests;
 
 use super::buffer::{BURST, Burst, Lengths, PacketBuf, READABLE, RxBurst};
-use crate::drop_reason::DropReason;
 use super::snapshot::{Family, NextHop, NextHops, Snapshot};
+use crate::drop_reason::DropReason;
 use crate::fib::{Ipv6Key, NextHopId};
 use crate::packet::checksum::decrement_ttl;
 use crate::units::{MacAddr, PortId};
@@ -243,12 +243,8 @@ impl<B: PacketBuf> Batch<B> {
         // behind each gathered head, and the filling repeats one of them; count <= LANES = 8 * 8.
         unsafe {
             match family {
-                Family::Ipv4 => {
-                    avx2::validate_ipv4(avx2::Ipv4Lanes { heads, lengths, wire, words, keys }, groups, mac)
-                }
-                Family::Ipv6 => {
-                    avx2::validate_ipv6(avx2::Ipv6Lanes { heads, lengths, wire, keys: keys6 }, groups, mac)
-                }
+                Family::Ipv4 => avx2::validate_ipv4(avx2::Ipv4Lanes { heads, lengths, wire, words, keys }, groups, mac),
+                Family::Ipv6 => avx2::validate_ipv6(avx2::Ipv6Lanes { heads, lengths, wire, keys: keys6 }, groups, mac),
             }
         }
     }
