@@ -55,14 +55,14 @@ pub const ETHERNET_HEADER: u32 = 14;
 #[repr(C, align(32))]
 pub struct NextHop {
     /// The Ethernet header of packets sent to it, two bytes of padding behind it.
-    pub(super) header: [u8; 16],
+    pub(crate) header: [u8; 16],
     /// Longest frame that is simply forwarded: 0 unless the action is to forward, so that one
     /// comparison per packet finds everything out of the ordinary.
-    pub(super) max_frame: u32,
+    pub(crate) max_frame: u32,
     /// Longest frame the port can carry.
-    pub(super) port_max_frame: u32,
+    pub(crate) port_max_frame: u32,
     /// Where it leaves.
-    pub(super) port: PortId,
+    pub(crate) port: PortId,
     action: Action,
 }
 

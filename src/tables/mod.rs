@@ -18,7 +18,7 @@ mod report;
 mod tests;
 
 pub use publish::Relax;
-pub use report::{RouteEntry, Verdict};
+pub use report::{NeighborEntry, RouteEntry, Verdict};
 
 use crate::config::RouteAction;
 use crate::datapath::snapshot::{Family, Snapshot};
@@ -45,6 +45,15 @@ pub struct TablePort {
     pub mtu: u16,
     /// Its addresses with their networks.
     pub addresses: Vec<IpNet>,
+}
+
+/// Who made a route or a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The configuration.
+    Config,
+    /// A request on the control socket.
+    Control,
 }
 
 /// Why a change of the tables is refused. The tables are then as before.
@@ -107,8 +116,8 @@ pub struct Tables {
     ports: Vec<TablePort>,
     ipv4: Ipv4Routes,
     ipv6: Ipv6Routes,
-    statics: BTreeMap<IpNet, RouteAction>,
-    neighbors: BTreeMap<(IpAddr, PortId), MacAddr>,
+    statics: BTreeMap<IpNet, (RouteAction, Origin)>,
+    neighbors: BTreeMap<(IpAddr, PortId), (MacAddr, Origin)>,
     /// Own addresses, broadcasts, connected networks and ranges that are never forwarded to.
     fixed: HashMap<IpNet, Rule>,
     adjacencies: Adjacencies,
@@ -164,7 +173,7 @@ impl Tables {
     ) -> Result<(), TableError> {
         let mut touched = Vec::new();
         for (address, mac, port) in neighbors {
-            touched.push(self.note_neighbor(address, mac, port, false)?);
+            touched.push(self.note_neighbor(address, (mac, Origin::Config), port, false)?);
         }
         for (prefix, action) in routes {
             self.check_route(prefix, action)?;
@@ -172,7 +181,7 @@ impl Tables {
                 return Err(TableError::RouteExists(prefix));
             }
             self.adjacencies.acquire(action, &self.ports)?;
-            self.statics.insert(prefix, action);
+            self.statics.insert(prefix, (action, Origin::Config));
             touched.push(prefix);
         }
         self.commit(&touched)
@@ -198,10 +207,10 @@ impl Tables {
     pub fn replace_route(&mut self, prefix: IpNet, action: RouteAction) -> Result<(), TableError> {
         self.check_route(prefix, action)?;
         self.adjacencies.acquire(action, &self.ports)?;
-        let before = self.statics.insert(prefix, action);
+        let before = self.statics.insert(prefix, (action, Origin::Control));
         let result = self.commit(&[prefix]);
         if result.is_ok() {
-            self.adjacencies.release(before);
+            self.adjacencies.release(before.map(|(action, _)| action));
         } else {
             match before {
                 Some(before) => self.statics.insert(prefix, before),
@@ -219,7 +228,7 @@ impl Tables {
     ///
     /// If there is none.
     pub fn delete_route(&mut self, prefix: IpNet) -> Result<(), TableError> {
-        let Some(action) = self.statics.remove(&prefix) else {
+        let Some((action, _)) = self.statics.remove(&prefix) else {
             return Err(match self.fixed.get(&prefix) {
                 Some(Rule::Connected(port)) => TableError::Connected(prefix, self.port_name(*port)),
                 _ => TableError::NoSuchRoute(prefix),
@@ -236,7 +245,7 @@ impl Tables {
     ///
     /// If it exists, makes no sense, or a table is full.
     pub fn add_neighbor(&mut self, address: IpAddr, mac: MacAddr, port: PortId) -> Result<(), TableError> {
-        let touched = self.note_neighbor(address, mac, port, false)?;
+        let touched = self.note_neighbor(address, (mac, Origin::Control), port, false)?;
         self.commit_neighbor(address, port, None, touched)
     }
 
@@ -247,7 +256,7 @@ impl Tables {
     /// If it makes no sense, or a table is full.
     pub fn replace_neighbor(&mut self, address: IpAddr, mac: MacAddr, port: PortId) -> Result<(), TableError> {
         let before = self.neighbors.get(&(address, port)).copied();
-        let touched = self.note_neighbor(address, mac, port, true)?;
+        let touched = self.note_neighbor(address, (mac, Origin::Control), port, true)?;
         self.commit_neighbor(address, port, before, touched)
     }
 
@@ -280,14 +289,14 @@ impl Tables {
         &mut self,
         address: IpAddr,
         port: PortId,
-        before: Option<MacAddr>,
+        before: Option<(MacAddr, Origin)>,
         touched: IpNet,
     ) -> Result<(), TableError> {
         let result = self.commit(&[touched]);
         if result.is_err() {
-            self.adjacencies.set_mac(address, port, before, &self.ports);
+            self.adjacencies.set_mac(address, port, before.map(|(mac, _)| mac), &self.ports);
             match before {
-                Some(mac) => drop(self.neighbors.insert((address, port), mac)),
+                Some(before) => drop(self.neighbors.insert((address, port), before)),
                 None => {
                     self.neighbors.remove(&(address, port));
                     self.adjacencies.release(Some(RouteAction::Via { address, port }));
@@ -302,7 +311,7 @@ impl Tables {
     fn note_neighbor(
         &mut self,
         address: IpAddr,
-        mac: MacAddr,
+        (mac, origin): (MacAddr, Origin),
         port: PortId,
         replace: bool,
     ) -> Result<IpNet, TableError> {
@@ -318,7 +327,7 @@ impl Tables {
             self.adjacencies.acquire(RouteAction::Via { address, port }, &self.ports)?;
         }
         self.adjacencies.set_mac(address, port, Some(mac), &self.ports);
-        self.neighbors.insert((address, port), mac);
+        self.neighbors.insert((address, port), (mac, origin));
         Ok(IpNet::from(address))
     }
 
@@ -355,7 +364,7 @@ impl Tables {
             Some(Rule::Connected(_)) | None => fixed,
             stronger => return stronger,
         };
-        let route = self.statics.get(&prefix).map(|action| Rule::Static(*action));
+        let route = self.statics.get(&prefix).map(|(action, _)| Rule::Static(*action));
         route.or_else(|| self.host(prefix)).or(connected)
     }
 

@@ -1,6 +1,6 @@
 //! What control tells of the tables.
 
-use super::{Rule, Tables};
+use super::{Origin, Rule, Tables};
 use crate::config::RouteAction;
 use crate::drop_reason::DropReason;
 use crate::units::{MacAddr, PortId};
@@ -13,12 +13,27 @@ use std::ops::Bound;
 pub struct RouteEntry {
     /// Its destinations.
     pub prefix: IpNet,
+    /// Who made it; `None` for a connected network.
+    pub origin: Option<Origin>,
     /// A static route's action; `None` for a connected network.
     pub action: Option<RouteAction>,
     /// The port it leaves by, if it leaves.
     pub port: Option<PortId>,
     /// Whether packets can be sent: the next hop's MAC address is known. True for connected networks.
     pub resolved: bool,
+}
+
+/// A neighbour as it is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeighborEntry {
+    /// Its IP address.
+    pub address: IpAddr,
+    /// The port it is reached by.
+    pub port: PortId,
+    /// Its MAC address.
+    pub mac: MacAddr,
+    /// Who made it.
+    pub origin: Origin,
 }
 
 /// What becomes of a packet to one destination.
@@ -47,21 +62,22 @@ impl Tables {
             let next_connected = connected.last().map(|entry| entry.prefix);
             match statics.peek() {
                 Some((prefix, _)) if next_connected.is_none_or(|connected| connected > **prefix) => {
-                    statics.next().map(|(prefix, action)| self.static_entry(*prefix, *action))
+                    statics.next().map(|(prefix, route)| self.static_entry(*prefix, *route))
                 }
                 _ => connected.pop(),
             }
         })
     }
 
-    /// How many routes [`Tables::routes_after`] lists in all.
-    pub fn route_count(&self) -> usize {
-        self.statics.len() + self.connected(None).count()
+    /// The route for exactly these destinations.
+    pub fn route(&self, prefix: IpNet) -> Option<RouteEntry> {
+        let route = self.statics.get(&prefix).map(|route| self.static_entry(prefix, *route));
+        route.or_else(|| self.connected(None).find(|entry| entry.prefix == prefix))
     }
 
     /// Neighbours in order of address.
-    pub fn neighbors(&self) -> impl Iterator<Item = (IpAddr, PortId, MacAddr)> + '_ {
-        self.neighbors.iter().map(|((address, port), mac)| (*address, *port, *mac))
+    pub fn neighbors(&self) -> impl Iterator<Item = NeighborEntry> + '_ {
+        self.neighbors.iter().map(|(&(address, port), &(mac, origin))| NeighborEntry { address, port, mac, origin })
     }
 
     /// What becomes of a packet to `address`, decided as the workers' tables do.
@@ -76,7 +92,7 @@ impl Tables {
             return drop(DropReason::NoRoute);
         };
         let send = |via, port| {
-            let mac = self.neighbors.get(&(via, port)).copied();
+            let mac = self.neighbors.get(&(via, port)).map(|(mac, _)| *mac);
             let dropped = mac.is_none().then_some(DropReason::NeighborUnresolved);
             Verdict { prefix: Some(prefix), via: Some(via), port: Some(port), mac, dropped }
         };
@@ -93,17 +109,17 @@ impl Tables {
     fn connected(&self, after: Option<IpNet>) -> impl Iterator<Item = RouteEntry> + '_ {
         self.fixed.iter().filter_map(move |(prefix, rule)| match rule {
             Rule::Connected(port) if after.is_none_or(|after| *prefix > after) => {
-                Some(RouteEntry { prefix: *prefix, action: None, port: Some(*port), resolved: true })
+                Some(RouteEntry { prefix: *prefix, origin: None, action: None, port: Some(*port), resolved: true })
             }
             _ => None,
         })
     }
 
-    fn static_entry(&self, prefix: IpNet, action: RouteAction) -> RouteEntry {
+    fn static_entry(&self, prefix: IpNet, (action, origin): (RouteAction, Origin)) -> RouteEntry {
         let (port, resolved) = match action {
             RouteAction::Via { address, port } => (Some(port), self.neighbors.contains_key(&(address, port))),
             RouteAction::Blackhole => (None, true),
         };
-        RouteEntry { prefix, action: Some(action), port, resolved }
+        RouteEntry { prefix, origin: Some(origin), action: Some(action), port, resolved }
     }
 }
