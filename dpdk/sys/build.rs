@@ -65,7 +65,9 @@ fn build() -> Result<(), String> {
     for flag in &flags {
         shim.flag(flag);
     }
-    shim.try_compile("dpdk_shim").map_err(|error| format!("cannot compile shim.c against DPDK's headers: {error}"))?;
+    // What the compiler says goes before, as warnings.
+    shim.try_compile("dpdk_shim")
+        .map_err(|_| format!("cannot compile shim.c against the headers of DPDK {}", dpdk.version))?;
 
     for path in &dpdk.link_paths {
         println!("cargo::rustc-link-search=native={}", path.display());

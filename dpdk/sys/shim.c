@@ -31,7 +31,10 @@ _Static_assert(sizeof(((struct rte_mbuf *)0)->next) == sizeof(void *), "next");
 _Static_assert(offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4,
 	"pkt_len and data_len are read by one load");
 _Static_assert(sizeof(struct rte_eth_fp_ops) == 128, "rte_eth_fp_ops is two cache lines");
-_Static_assert(offsetof(struct rte_eth_fp_ops, tx_pkt_burst) == 64, "transmission has its own cache line");
+_Static_assert(offsetof(struct rte_eth_fp_ops, rx_pkt_burst) / 64 == 0 && offsetof(struct rte_eth_fp_ops, rxq) / 64 == 0,
+	"reception has the first cache line");
+_Static_assert(offsetof(struct rte_eth_fp_ops, tx_pkt_burst) / 64 == 1 && offsetof(struct rte_eth_fp_ops, txq) / 64 == 1,
+	"transmission has the second cache line");
 _Static_assert(sizeof(struct rte_ether_addr) == 6, "rte_ether_addr");
 
 static shim_log_fn log_sink;
