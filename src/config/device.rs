@@ -6,7 +6,7 @@ use super::table::Complaint;
 /// What EAL keeps of a device's name, its NUL not counted (`RTE_DEV_NAME_MAX_LEN`).
 const NAME_MAX: usize = 63;
 
-const WANTED: &str = "a PCI address such as 0000:3b:00.0, or a vdev such as net_af_packet0,iface=eth1";
+pub(super) const WANTED: &str = "a PCI address such as 0000:3b:00.0, or a vdev such as net_af_packet0,iface=eth1";
 
 /// A device as written, arguments included.
 ///

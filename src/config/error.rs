@@ -153,17 +153,9 @@ impl<'t> Log<'t> {
         self.lines.get_or_init(|| Lines::new(self.text)).position(offset)
     }
 
-    /// How many errors there are so far: a mark for [`Log::drop_lines_since`].
+    /// How many errors there are so far.
     pub(super) fn count(&self) -> usize {
         self.errors.len()
-    }
-
-    /// Takes back the errors recorded after a mark that are on a line with an error from before it.
-    pub(super) fn drop_lines_since(&mut self, mark: usize) {
-        let later = self.errors.split_off(mark.min(self.errors.len()));
-        let line = |error: &ConfigError| error.position.map(|position| position.line);
-        let broken: std::collections::HashSet<_> = self.errors.iter().map(|(_, error)| line(error)).collect();
-        self.errors.extend(later.into_iter().filter(|(_, error)| !broken.contains(&line(error))));
     }
 
     /// `Ok` when nothing was recorded. Two equal errors at one place are one.
@@ -214,16 +206,5 @@ mod tests {
         assert_eq!(Log::new("").finish("f"), Ok(()));
         let whole = ConfigErrors::of_file("f", "is a directory".into(), "give a file");
         assert_eq!(whole.to_string(), "f: is a directory (give a file)");
-    }
-
-    #[test]
-    fn errors_on_broken_lines_can_be_taken_back() {
-        let mut log = Log::new("one\ntwo\n");
-        log.error(0, "syntax", "r");
-        let mark = log.count();
-        log.error(2, "follows from it", "r");
-        log.error(5, "stands alone", "r");
-        log.drop_lines_since(mark);
-        assert_eq!(log.finish("f").unwrap_err().to_string(), "f:1:1: syntax (r)\nf:2:2: stands alone (r)");
     }
 }

@@ -3,7 +3,7 @@
 use super::error::Log;
 use super::raw;
 use super::validate::validate;
-use super::{Config, ConfigErrors};
+use super::{Config, ConfigErrors, syntax};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -77,36 +77,16 @@ pub fn parse(text: &str, file_name: &str) -> Result<Config, ConfigErrors> {
     let text = without_mark(text);
     let mut log = Log::new(text);
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
-    let mut whole = true;
-    for error in &syntax_errors {
-        whole &= record(text, error, &mut log);
+    if syntax::record(text, &syntax_errors, &mut log).is_empty() {
+        let raw = raw::read(document.get_ref(), &mut log);
+        let config = validate(&raw, &mut log);
+        return log.finish(file_name).map(|()| config);
     }
-    let mark = log.count();
-    let raw = raw::read(document.get_ref(), &mut log);
-    let config = if whole {
-        Some(validate(&raw, &mut log))
-    } else {
-        log.drop_lines_since(mark);
-        None
-    };
+    if let Some(rest) = syntax::without_broken_lines(text, &syntax_errors) {
+        raw::read(DeTable::parse_recoverable(&rest).0.get_ref(), &mut log);
+    }
     log.finish(file_name)?;
-    config.ok_or_else(|| ConfigErrors::of_file(file_name, "is not TOML".to_owned(), NO_TEXT))
-}
-
-/// Records what the TOML parser found; true if it lost nothing on the way, as with a key that is given twice.
-fn record(text: &str, error: &toml::de::Error, log: &mut Log<'_>) -> bool {
-    let span = error.span().unwrap_or(text.len()..text.len());
-    let message = error.message();
-    if message == "duplicate key" {
-        let key = super::error::quote(text.get(span.clone()).unwrap_or_default());
-        log.error(span.start, format!("{key} is given twice"), "each key and each [table] once");
-        return true;
-    }
-    match message.split_once(", expected ") {
-        Some((what, expected)) => log.error(span.start, what, format!("expected {expected}")),
-        None => log.error(span.start, message, "TOML as in https://toml.io"),
-    }
-    false
+    Err(ConfigErrors::of_file(file_name, "is not TOML".to_owned(), NO_TEXT))
 }
 
 fn too_large(file_name: &str) -> ConfigErrors {

@@ -14,6 +14,7 @@ mod file;
 mod json;
 mod raw;
 mod reserved;
+mod syntax;
 mod table;
 #[cfg(test)]
 mod tests;

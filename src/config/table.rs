@@ -60,9 +60,21 @@ pub(super) struct Table<'t> {
 }
 
 impl<'t> Table<'t> {
-    /// Opens a table and records an error for each key that is not in `keys`. `name` as in `[runtime]`.
-    pub(super) fn open(entries: &'t DeTable<'t>, name: &str, keys: &[&str], log: &mut Log<'_>) -> Self {
-        for key in entries.keys().filter(|key| !keys.contains(&key.get_ref().as_ref())) {
+    /// Opens a table and records an error for each key that is not in `keys`. `name` as in `[runtime]`. Those in
+    /// `planned` are known too, but what they ask for does not exist yet.
+    pub(super) fn open(
+        entries: &'t DeTable<'t>,
+        name: &str,
+        keys: &[&str],
+        planned: &[&str],
+        log: &mut Log<'_>,
+    ) -> Self {
+        let table = Self { entries };
+        for key in planned {
+            table.refuse(key, log);
+        }
+        let known = |key: &str| keys.contains(&key) || planned.contains(&key);
+        for key in entries.keys().filter(|key| !known(key.get_ref().as_ref())) {
             let text = key.get_ref().as_ref();
             let remedy = match closest(text, keys) {
                 Some(near) => format!("did you mean `{near}`?"),
@@ -70,7 +82,7 @@ impl<'t> Table<'t> {
             };
             log.error(key.span().start, format!("unknown key {} in {name}", quote(text)), remedy);
         }
-        Self { entries }
+        table
     }
 
     fn entry(&self, key: &str) -> Option<(usize, &'t Spanned<DeValue<'t>>)> {
@@ -78,9 +90,9 @@ impl<'t> Table<'t> {
     }
 
     /// Records an error at a key that is there but whose feature is not, whatever its value.
-    pub(super) fn refuse(&self, key: &str, feature: &str, log: &mut Log<'_>) {
+    pub(super) fn refuse(&self, key: &str, log: &mut Log<'_>) {
         if let Some((offset, _)) = self.entry(key) {
-            log.error(offset, format!("not supported yet: {feature}"), format!("leave out `{key}`"));
+            log.error(offset, format!("not supported yet: {key}"), format!("leave out `{key}`"));
         }
     }
 

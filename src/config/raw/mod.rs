@@ -29,12 +29,11 @@ pub(super) struct Raw<'t> {
     pub neighbors: Vec<Neighbor<'t>>,
 }
 
-const KEYS: [&str; 6] = ["runtime", "control", "port", "route", "neighbor", "police"];
+const KEYS: [&str; 5] = ["runtime", "control", "port", "route", "neighbor"];
 
 /// Reads a document.
 pub(super) fn read<'t>(document: &'t DeTable<'t>, log: &mut Log<'_>) -> Raw<'t> {
-    let root = Table::open(document, "the file", &KEYS, log);
-    root.refuse("police", "police", log);
+    let root = Table::open(document, "the file", &KEYS, &["police"], log);
     let runtime = root.table("runtime", "[runtime]", log).map(|(table, _)| Runtime::read(table, log));
     let control = root.table("control", "[control]", log).map(|(table, _)| Control::read(table, log));
     let errors = log.count();
@@ -63,14 +62,16 @@ fn network(text: &str, example: &str) -> Result<IpNet, (String, String)> {
     })
 }
 
+const STATION: &str = "the address of a station, such as 192.0.2.2 or 2001:db8::2";
+
 /// An address that can be somebody's: a next hop's or a neighbour's.
 fn station(text: &str) -> Result<IpAddr, (String, String)> {
-    let wanted = "the address of a station, such as 192.0.2.2 or 2001:db8::2";
-    let address =
-        text.parse().map_err(|_| (format!("{} is not an IP address", super::error::quote(text)), wanted.to_owned()))?;
+    let address = text
+        .parse()
+        .map_err(|_| (format!("{} is not an IP address", super::error::quote(text)), STATION.to_owned()))?;
     match super::reserved::of_address(address) {
         Some(why) if why != super::reserved::LINK_LOCAL_IPV6 => {
-            Err((format!("`{address}` is no station's address: {why}"), wanted.to_owned()))
+            Err((format!("`{address}` is no station's address: {why}"), STATION.to_owned()))
         }
         _ => Ok(address),
     }

@@ -38,7 +38,7 @@ const QUEUE: RangeInclusive<u16> = 0..=1023;
 const DESCRIPTORS: RangeInclusive<u16> = 16..=32768;
 
 impl<'t> Port<'t> {
-    const KEYS: [&'static str; 16] = [
+    const KEYS: [&'static str; 14] = [
         "name",
         "device",
         "mac",
@@ -53,14 +53,10 @@ impl<'t> Port<'t> {
         "gro",
         "qdisc",
         "bql",
-        "vlan",
-        "parent",
     ];
 
     pub(super) fn read(table: &'t DeTable<'t>, offset: usize, log: &mut Log<'_>) -> Self {
-        let table = Table::open(table, "[[port]]", &Self::KEYS, log);
-        table.refuse("vlan", "vlan", log);
-        table.refuse("parent", "parent", log);
+        let table = Table::open(table, "[[port]]", &Self::KEYS, &["vlan", "parent"], log);
         if let Field::Given(At { value: true, offset }) = table.boolean("gro", log) {
             log.error(offset, "not supported yet: gro", "gro = false");
         }
@@ -74,10 +70,10 @@ impl<'t> Port<'t> {
         Self {
             offset,
             name: name(table, log),
-            device: table.parsed("device", "a string", log, device::check),
-            mac: table.parsed("mac", "a string", log, mac),
+            device: table.parsed("device", device::WANTED, log, device::check),
+            mac: table.parsed("mac", MAC, log, mac),
             addresses: table.array("addresses", "a list of addresses", log, |label, item, log| {
-                parsed(label, item, "a string", log, own_address)
+                parsed(label, item, OWN_ADDRESS, log, own_address)
             }),
             mtu: table.integer("mtu", MTU, log),
             rx_queues: table.integer("rx_queues", QUEUES, log),
@@ -104,10 +100,11 @@ fn name<'t>(table: Table<'t>, log: &mut Log<'_>) -> Field<&'t str> {
     name
 }
 
+pub(super) const MAC: &str = "six hexadecimal bytes, the first even, such as 02:00:00:00:00:01";
+
 /// A MAC address that a station can have.
 pub(super) fn mac(text: &str) -> Result<MacAddr, Complaint> {
-    let wanted = "six hexadecimal bytes, the first even, such as 02:00:00:00:00:01";
-    let complain = |what: &str| Err((format!("{} {what}", quote(text)), wanted.to_owned()));
+    let complain = |what: &str| Err((format!("{} {what}", quote(text)), MAC.to_owned()));
     match text.parse::<MacAddr>() {
         Err(_) => complain("is not a MAC address"),
         Ok(mac) if mac.is_zero() => complain("is no station's MAC address"),
@@ -116,22 +113,23 @@ pub(super) fn mac(text: &str) -> Result<MacAddr, Complaint> {
     }
 }
 
+const OWN_ADDRESS: &str = "an address and the length of its network, such as 192.0.2.1/24";
+
 /// An address for a port, with its network: unicast, and one of the network's hosts.
 fn own_address(text: &str) -> Result<IpNet, Complaint> {
-    let wanted = "an address and the length of its network, such as 192.0.2.1/24";
-    let net = network(text, wanted)?;
+    let net = network(text, OWN_ADDRESS)?;
     let complain = |why: &str, remedy: &str| Err((format!("`{net}` cannot be a port's address: {why}"), remedy.into()));
     if net.prefix_len() == 0 {
-        return complain("its network is everything", wanted);
+        return complain("its network is everything", OWN_ADDRESS);
     }
     if reserved::is_link_local(net.addr()) {
         return complain(reserved::LINK_LOCAL_IPV6, "leave it out: it comes with neighbour discovery");
     }
     if let Some(why) = reserved::of_address(net.addr()) {
-        return complain(why, wanted);
+        return complain(why, OWN_ADDRESS);
     }
     if let Some(why) = not_a_host(&net) {
-        return complain(why, wanted);
+        return complain(why, OWN_ADDRESS);
     }
     Ok(net)
 }
@@ -154,7 +152,7 @@ fn queue_and_core(label: &str, item: &Spanned<DeValue<'_>>, wanted: &str, log: &
     let offset = item.span().start;
     let DeValue::Array(pair) = item.get_ref() else { return wrong_type(label, item, wanted, log) };
     let [queue, core] = pair.as_ref() else {
-        log.error(offset, format!("{label} has {} numbers", pair.len()), wanted);
+        log.error(offset, format!("{label} has not two numbers"), wanted);
         return None;
     };
     let queue = integer("a receive queue of `queue_map`", queue, QUEUE, log);
@@ -164,7 +162,7 @@ fn queue_and_core(label: &str, item: &Spanned<DeValue<'_>>, wanted: &str, log: &
 
 /// Only what takes effect today passes: a port without a qdisc.
 fn check_qdisc(table: &DeTable<'_>, at: usize, log: &mut Log<'_>) {
-    let table = Table::open(table, "[port.qdisc]", &["kind", "limit", "bypass"], log);
+    let table = Table::open(table, "[port.qdisc]", &["kind", "limit", "bypass"], &[], log);
     let kind = table.text("kind", "\"noqueue\"", log);
     match kind {
         Field::Absent => log.error(at, "not supported yet: a qdisc that queues", "kind = \"noqueue\""),
@@ -182,21 +180,18 @@ fn check_qdisc(table: &DeTable<'_>, at: usize, log: &mut Log<'_>) {
             Some(offset) if noqueue => {
                 log.error(offset, format!("`{key}` means nothing to noqueue"), format!("leave out `{key}`"));
             }
-            _ => table.refuse(key, key, log),
+            _ => table.refuse(key, log),
         }
     }
 }
 
 fn check_bql(table: &DeTable<'_>, at: usize, log: &mut Log<'_>) {
-    let keys = ["enabled", "limit_min", "limit_max", "hold_time_ms"];
-    let table = Table::open(table, "[port.bql]", &keys, log);
+    let planned = ["limit_min", "limit_max", "hold_time_ms"];
+    let table = Table::open(table, "[port.bql]", &["enabled"], &planned, log);
     match table.boolean("enabled", log) {
         Field::Absent => log.error(at, "not supported yet: bql", "enabled = false, or no [port.bql]"),
         Field::Given(At { value: true, offset }) => log.error(offset, "not supported yet: bql", "enabled = false"),
         Field::Given(At { value: false, .. }) | Field::Bad => {}
-    }
-    for key in ["limit_min", "limit_max", "hold_time_ms"] {
-        table.refuse(key, key, log);
     }
 }
 

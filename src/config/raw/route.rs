@@ -1,6 +1,6 @@
 //! `[[route]]` and `[[neighbor]]` as they are written.
 
-use super::{network, port_name, station};
+use super::{STATION, network, port_name, station};
 use crate::config::error::{Log, quote};
 use crate::config::reserved;
 use crate::config::table::{At, Complaint, Field, Table};
@@ -32,12 +32,12 @@ impl<'t> Route<'t> {
     const KEYS: [&'static str; 5] = ["prefix", "via", "port", "kind", "nexthops"];
 
     pub(super) fn read(table: &'t DeTable<'t>, offset: usize, log: &mut Log<'_>) -> Self {
-        let table = Table::open(table, "[[route]]", &Self::KEYS, log);
+        let table = Table::open(table, "[[route]]", &Self::KEYS, &[], log);
         let mut route = Self {
             offset,
-            prefix: table.parsed("prefix", "a string", log, destinations),
+            prefix: table.parsed("prefix", DESTINATIONS, log, destinations),
             kind: kind(table, log),
-            via: table.parsed("via", "a string", log, station),
+            via: table.parsed("via", STATION, log, station),
             port: port_name(table, log),
             next_hop_key: ["via", "port", "nexthops"].iter().filter_map(|key| table.key(key)).min(),
         };
@@ -52,9 +52,11 @@ impl<'t> Route<'t> {
     }
 }
 
+const DESTINATIONS: &str = "a prefix such as 198.51.100.0/24 or 2001:db8::/32";
+
 /// A prefix with no bit set beyond its length, to which packets may be forwarded.
 fn destinations(text: &str) -> Result<IpNet, Complaint> {
-    let example = if text == "default" { "0.0.0.0/0 or ::/0" } else { "such as 198.51.100.0/24 or 2001:db8::/32" };
+    let example = if text == "default" { "0.0.0.0/0 or ::/0" } else { DESTINATIONS };
     let prefix = network(text, example)?;
     if prefix.trunc() != prefix {
         let what = format!("`{prefix}` has bits set beyond its prefix length");
@@ -81,9 +83,9 @@ fn single_next_hop<'t>(table: Table<'t>, key: usize, log: &mut Log<'_>) -> (Fiel
     let hops = table.tables("nexthops", "nexthops = [{ via = \"…\" }]", log);
     match hops.as_slice() {
         &[(entries, at)] => {
-            let hop = Table::open(entries, "a next hop", &["via", "port", "weight"], log);
+            let hop = Table::open(entries, "a next hop", &["via", "port", "weight"], &[], log);
             hop.integer("weight", 1..=256, log);
-            let via = hop.parsed("via", "a string", log, station);
+            let via = hop.parsed("via", STATION, log, station);
             if via == Field::Absent {
                 log.error(at, "a next hop has no `via`", "via = \"ADDRESS\"");
             }
@@ -115,11 +117,11 @@ impl<'t> Neighbor<'t> {
     const KEYS: [&'static str; 3] = ["address", "mac", "port"];
 
     pub(super) fn read(table: &'t DeTable<'t>, offset: usize, log: &mut Log<'_>) -> Self {
-        let table = Table::open(table, "[[neighbor]]", &Self::KEYS, log);
+        let table = Table::open(table, "[[neighbor]]", &Self::KEYS, &[], log);
         Self {
             offset,
-            address: table.parsed("address", "a string", log, station),
-            mac: table.parsed("mac", "a string", log, super::port::mac),
+            address: table.parsed("address", STATION, log, station),
+            mac: table.parsed("mac", super::port::MAC, log, super::port::mac),
             port: port_name(table, log),
         }
     }

@@ -24,7 +24,7 @@ impl<'t> Runtime<'t> {
     const KEYS: [&'static str; 5] = ["main_core", "worker_cores", "memory", "eal_args", "file_prefix"];
 
     pub(super) fn read(table: &'t DeTable<'t>, log: &mut Log<'_>) -> Self {
-        let table = Table::open(table, "[runtime]", &Self::KEYS, log);
+        let table = Table::open(table, "[runtime]", &Self::KEYS, &[], log);
         Self {
             main_core: table.integer("main_core", CORES, log),
             worker_cores: table.array("worker_cores", "a list of cores such as [1, 2]", log, |label, item, log| {
@@ -48,11 +48,10 @@ pub(in crate::config) struct Control<'t> {
 }
 
 impl<'t> Control<'t> {
-    const KEYS: [&'static str; 4] = ["socket", "mode", "group", "metrics"];
+    const KEYS: [&'static str; 3] = ["socket", "mode", "group"];
 
     pub(super) fn read(table: &'t DeTable<'t>, log: &mut Log<'_>) -> Self {
-        let table = Table::open(table, "[control]", &Self::KEYS, log);
-        table.refuse("metrics", "metrics", log);
+        let table = Table::open(table, "[control]", &Self::KEYS, &["metrics"], log);
         Self {
             socket: table.parsed("socket", SOCKET, log, socket),
             mode: mode(table, log),
@@ -68,16 +67,16 @@ fn memory(table: Table<'_>, log: &mut Log<'_>) -> Field<Memory> {
     const WANTED: &str = "\"auto\", or a size from 1M to 16384G such as \"512M\"";
     let Some(value) = table.value("memory") else { return Field::Absent };
     let offset = value.span().start;
-    let bytes = match value.get_ref() {
+    let (written, bytes) = match value.get_ref() {
         DeValue::String(text) if text == "auto" => return Field::Given(At { value: Memory::Auto, offset }),
         DeValue::String(text) => match units::size(text) {
-            Ok(bytes) => Some(bytes),
+            Ok(bytes) => (quote(text), Some(bytes)),
             Err((what, remedy)) => {
                 log.error(offset, what, format!("\"auto\", or {remedy}"));
                 return Field::Bad;
             }
         },
-        DeValue::Integer(integer) => small(integer).and_then(|bytes| u64::try_from(bytes).ok()),
+        DeValue::Integer(integer) => (integer.to_string(), small(integer).and_then(|bytes| u64::try_from(bytes).ok())),
         _ => {
             wrong_type::<()>("`memory`", value, WANTED, log);
             return Field::Bad;
@@ -86,7 +85,7 @@ fn memory(table: Table<'_>, log: &mut Log<'_>) -> Field<Memory> {
     match bytes.filter(|bytes| MEMORY.contains(bytes)) {
         Some(bytes) => Field::Given(At { value: Memory::Bytes(bytes), offset }),
         None => {
-            log.error(offset, "`memory` is out of range", WANTED);
+            log.error(offset, format!("`memory` is out of range: {written}"), WANTED);
             Field::Bad
         }
     }

@@ -31,11 +31,13 @@ impl Names<'_> {
         let port = self.by_name.get(name.value).copied();
         if port.is_none() && self.complete {
             const LISTED: usize = 8;
-            let remedy = match closest(name.value, &self.list) {
+            let mut known: Vec<_> = self.by_name.keys().copied().collect();
+            known.sort_unstable();
+            let remedy = match closest(name.value, &known) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None if self.list.is_empty() => "add a [[port]]".to_owned(),
-                None if self.list.len() > LISTED => "the name of a [[port]]".to_owned(),
-                None => format!("one of: {}", self.list.join(", ")),
+                None if known.is_empty() => "add a [[port]]".to_owned(),
+                None if known.len() > LISTED => "the name of a [[port]]".to_owned(),
+                None => format!("one of: {}", known.join(", ")),
             };
             log.error(name.offset, format!("no port is called {}", quote(name.value)), remedy);
         }
