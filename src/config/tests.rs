@@ -203,6 +203,8 @@ port = "p 0"
     assert_eq!(errors(text).lines().count(), 2, "{}", errors(text));
     let text = format!("[runtime]\nworker_cores = [1, 2, -3]\n{ONE_PORT}tx_queues = 1\nqueue_map = [[0, 9]]\n");
     assert_eq!(errors(&text).lines().count(), 1, "{}", errors(&text));
+    let text = format!("[runtime]\nworker_cores = [1, 1]\n{ONE_PORT}queue_map = [[0, 2]]\n");
+    assert_eq!(errors(&text).lines().count(), 1, "{}", errors(&text));
 }
 
 proptest! {

@@ -22,15 +22,11 @@ pub(super) fn validate(
     let mut neighbor_ports = HashMap::new();
     let mut neighbors_known = true;
     for neighbor in &raw.neighbors {
-        match (neighbor.address, neighbor.port) {
-            (Field::Given(address), Field::Given(port)) if !is_link_local(address.value) => {
-                if let Some(port) = names.by_name(port.value) {
-                    neighbor_ports.entry(address.value).or_insert(port);
-                } else {
-                    neighbors_known = false;
-                }
+        let port = neighbor.port.given().and_then(|port| names.by_name(port.value));
+        match (neighbor.address, port) {
+            (Field::Given(address), Some(port)) => {
+                neighbor_ports.entry(address.value).or_insert(port);
             }
-            (Field::Given(_), Field::Given(_)) => {}
             _ => neighbors_known = false,
         }
     }
@@ -76,6 +72,9 @@ fn routes(
                 let line = log.line(network.offset);
                 let what = format!("`{prefix}` is the network of port {} on line {line}", reach.names.of(network.port));
                 log.error(offset, what, "leave the route out: connected networks need none");
+            } else if prefix.prefix_len() == prefix.max_prefix_len() && reach.connected.own(prefix.addr()).is_some() {
+                let what = format!("`{prefix}` is this router's own address");
+                log.error(offset, what, "leave the route out: own addresses need none");
             }
         }
         let action = action(route, reach, remote, log);
