@@ -207,6 +207,17 @@ port = "p 0"
     assert_eq!(errors(&text).lines().count(), 1, "{}", errors(&text));
 }
 
+#[test]
+fn what_is_too_deep_or_too_many_is_an_error() {
+    const MANY: usize = 70_000;
+    for text in ["[".repeat(MANY), "a.".repeat(MANY), format!("a = {}", "{a=".repeat(MANY))] {
+        assert!(!errors(&text).is_empty());
+    }
+    let ports: String = (0..MANY).map(|i| format!("[[port]]\nname = \"p{i}\"\ndevice = \"net_tap{i}\"\n")).collect();
+    let route = "[[route]]\nprefix = \"10.0.0.0/8\"\nvia = \"192.0.2.1\"\nport = \"p69999\"\n";
+    assert_eq!(errors(&(ports + route)), "f:193:1: there are 70000 ports (at most 64)");
+}
+
 proptest! {
     /// Show what is in force, put it into a file, and the same is in force.
     #[test]

@@ -23,11 +23,14 @@ pub(super) struct Raw<'t> {
     pub runtime: Runtime<'t>,
     pub control: Control<'t>,
     pub ports: Vec<Port<'t>>,
-    /// False when something that stands for a port was no table.
+    /// False when something that stands for a port was no table, or there were too many.
     pub ports_complete: bool,
     pub routes: Vec<Route<'t>>,
     pub neighbors: Vec<Neighbor<'t>>,
 }
+
+/// More ports than any machine has slots for.
+const PORTS_MAX: usize = 64;
 
 const KEYS: [&str; 5] = ["runtime", "control", "port", "route", "neighbor"];
 
@@ -38,13 +41,19 @@ pub(super) fn read<'t>(document: &'t DeTable<'t>, log: &mut Log<'_>) -> Raw<'t> 
     let control = root.table("control", "[control]", log).map(|(table, _)| Control::read(table, log));
     let errors = log.count();
     let ports = root.tables("port", "[[port]]", log);
-    let ports_complete = log.count() == errors;
+    let mut ports_complete = log.count() == errors;
+    if let Some(&(_, offset)) = ports.get(PORTS_MAX) {
+        log.error(offset, format!("there are {} ports", ports.len()), format!("at most {PORTS_MAX}"));
+        ports_complete = false;
+    }
     let routes = root.tables("route", "[[route]]", log);
     let neighbors = root.tables("neighbor", "[[neighbor]]", log);
+    let mut ports: Vec<_> = ports.into_iter().map(|(table, at)| Port::read(table, at, log)).collect();
+    ports.truncate(PORTS_MAX);
     Raw {
         runtime: runtime.unwrap_or_default(),
         control: control.unwrap_or_default(),
-        ports: ports.into_iter().map(|(table, at)| Port::read(table, at, log)).collect(),
+        ports,
         ports_complete,
         routes: routes.into_iter().map(|(table, at)| Route::read(table, at, log)).collect(),
         neighbors: neighbors.into_iter().map(|(table, at)| Neighbor::read(table, at, log)).collect(),

@@ -10,8 +10,6 @@ use crate::config::{MTU, Port, RX_QUEUES, device};
 use crate::units::PortId;
 use std::collections::HashMap;
 
-/// More ports than any machine has slots for.
-const PORTS_MAX: usize = 64;
 /// RFC 8200 section 5
 const IPV6_MTU_MIN: u16 = 1280;
 const DESCRIPTORS: u16 = 1024;
@@ -57,7 +55,9 @@ impl Names<'_> {
 
 /// The ports, their names, and what they are connected to.
 pub(super) fn validate<'t>(raw: &Raw<'t>, workers: &Workers, log: &mut Log<'_>) -> (Vec<Port>, Names<'t>, Connected) {
-    count(raw, log);
+    if raw.ports.is_empty() && raw.ports_complete {
+        log.error(0, "there is no port", "add a [[port]] with `name` and `device`");
+    }
     let names = names(raw, log);
     devices(raw, log);
     let mut connected = Connected::new();
@@ -95,15 +95,6 @@ pub(super) fn validate<'t>(raw: &Raw<'t>, workers: &Workers, log: &mut Log<'_>) 
         });
     }
     (ports, names, connected)
-}
-
-fn count(raw: &Raw<'_>, log: &mut Log<'_>) {
-    if raw.ports.is_empty() && raw.ports_complete {
-        log.error(0, "there is no port", "add a [[port]] with `name` and `device`");
-    }
-    if let Some(first) = raw.ports.get(PORTS_MAX) {
-        log.error(first.offset, format!("there are {} ports", raw.ports.len()), format!("at most {PORTS_MAX}"));
-    }
 }
 
 fn names<'t>(raw: &Raw<'t>, log: &mut Log<'_>) -> Names<'t> {
