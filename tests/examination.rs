@@ -46,12 +46,19 @@ fn every_case_ends_as_it_says() {
     let router = topology();
     let mut raised = BTreeSet::new();
     for case in cases() {
-        let reason = match compare(&router, &case.frame) {
-            Verdict::Send { .. } => None,
-            Verdict::Drop(name) => Some(name),
-        };
-        assert_eq!(reason, case.reason, "{}", case.what);
-        raised.extend(reason);
+        match (compare(&router, &case.frame), case.outcome) {
+            (Verdict::Send { port, frame }, Ok(mac)) => {
+                assert_eq!(frame[..6], mac.0, "{}", case.what);
+                assert_eq!(frame[6..12], router.ports[port].mac.0, "{}", case.what);
+                let neighbor = router.neighbors.iter().find(|neighbor| neighbor.mac == mac).unwrap();
+                assert_eq!(port, neighbor.port, "{}", case.what);
+            }
+            (Verdict::Drop(name), Err(reason)) => {
+                assert_eq!(name, reason, "{}", case.what);
+                raised.insert(name);
+            }
+            (verdict, outcome) => panic!("{}: {verdict:?}, not {outcome:?}", case.what),
+        }
     }
     let of_buffers_and_queues = [DropReason::SplitHeader, DropReason::TxFull];
     let expected: BTreeSet<_> = DropReason::ALL

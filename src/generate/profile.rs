@@ -153,9 +153,15 @@ mod tests {
     fn one_version_suffices() {
         let none = Profile { destinations_v4: vec![], destinations_v6: vec![], ..profile() };
         assert_eq!(none.frames().next(), None);
-        let v4 = Profile { destinations_v6: vec![], frame_len: 60, bad_percent: 0, ..profile() };
-        assert!(v4.frames().take(100).all(|frame| frame.bytes.len() == 60 && frame.bytes[12..14] == [8, 0]));
-        let v6 = Profile { destinations_v4: vec![], frame_len: 60, bad_percent: 0, ..profile() };
-        assert!(v6.frames().take(100).all(|frame| frame.bytes.len() == 62 && frame.bytes[12..14] == [0x86, 0xdd]));
+        let kinds = |profile: Profile| {
+            let frames: Vec<_> = profile.frames().take(100).collect();
+            assert_eq!(frames.len(), 100);
+            frames.iter().map(|it| (it.bytes.len(), it.bytes[12], it.reason)).collect::<HashSet<_>>()
+        };
+        let short = Profile { frame_len: 60, bad_percent: 0, ..profile() };
+        let v4 = Profile { destinations_v6: vec![], ..short.clone() };
+        assert_eq!(kinds(v4), HashSet::from([(60, 0x08, None)]));
+        let v6 = Profile { destinations_v4: vec![], ..short };
+        assert_eq!(kinds(v6), HashSet::from([(62, 0x86, None)]));
     }
 }

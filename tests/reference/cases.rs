@@ -10,17 +10,14 @@ pub struct Case {
     pub what: &'static str,
     /// The frame.
     pub frame: Vec<u8>,
-    /// The name of the reason for which it is dropped; `None` if it is sent.
-    pub reason: Option<&'static str>,
+    /// The neighbour it is sent to, or the name of the reason for which it is dropped.
+    pub outcome: Result<MacAddr, &'static str>,
 }
 
 /// Every reason that a frame in one piece can raise comes up at least once.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    let mut case = |what, frame, reason: &'static str| {
-        let reason = (reason != "sent").then_some(reason);
-        cases.push(Case { what, frame, reason });
-    };
+    let mut case = |what, frame, reason| cases.push(Case { what, frame, outcome: Err(reason) });
 
     case("an empty frame", vec![], "runt");
     case("half an Ethernet header", good_v4()[..13].to_vec(), "runt");
@@ -97,28 +94,32 @@ pub fn cases() -> Vec<Case> {
     case("an unknown IPv4 next hop", to_v4("10.2.0.1").build(), "neighbor_unresolved");
     case("an unknown IPv6 next hop", to_v6("2001:db8:103::1").build(), "neighbor_unresolved");
 
-    case("IPv4 by a route", to_v4(FORWARDED_V4).build(), "sent");
-    case("IPv6 by a route", to_v6(FORWARDED_V6).build(), "sent");
-    case("IPv4 by a longer route", to_v4("10.1.9.9").build(), "sent");
-    case("IPv4 by a route of 32 bits", to_v4("10.1.2.255").build(), "sent");
-    case("IPv6 by a route of 128 bits", to_v6("2001:db8:101:1::5").build(), "sent");
-    case("IPv6 by a link-local next hop", to_v6("2001:db8:102::1").build(), "sent");
-    case("back out of the port it came from", to_v4("10.1.2.200").build(), "sent");
-    case("to an IPv4 neighbour", to_v4("198.51.100.2").build(), "sent");
-    case("to the other one of two", to_v4("203.0.113.1").build(), "sent");
-    case("to an IPv6 neighbour", to_v6("2001:db8:2::2").build(), "sent");
-    case("a TTL of 2", hops(to_v4(FORWARDED_V4), 2).build(), "sent");
-    case("a hop limit of 2", hops(to_v6(FORWARDED_V6), 2).build(), "sent");
-    case("IPv4 just short enough", to_v4(FORWARDED_V4).with_frame_len(1514).build(), "sent");
-    case("IPv6 just short enough", to_v6("2001:db8:101::1").with_frame_len(1294).build(), "sent");
-    case("IPv4 with options", with_options(), "sent");
-    case("IPv6 with extension headers", with_extensions(), "sent");
-    case("IPv6 without payload", with(good_v6(), 18, &[0, 0, 59]), "sent");
-    case("IPv4 with link padding", [good_v4(), vec![0xaa; 20]].concat(), "sent");
-    case("IPv6 with link padding", [good_v6(), vec![0xaa; 20]].concat(), "sent");
-    case("an old checksum of 0xFEFF", with_checksum(0xfeff), "sent");
-    case("an old checksum of 0", with_checksum(0), "sent");
-    case("an old checksum of the other zero", with_checksum(0xffff), "sent");
+    let mut sent = |what, frame, last| {
+        let outcome = Ok(MacAddr([2, 0, 0, 0, 0, last]));
+        cases.push(Case { what, frame, outcome });
+    };
+    sent("IPv4 by a route", to_v4(FORWARDED_V4).build(), 0x22);
+    sent("IPv6 by a route", to_v6(FORWARDED_V6).build(), 0x22);
+    sent("IPv4 by a longer route", to_v4("10.1.9.9").build(), 0x32);
+    sent("IPv4 by a route of 32 bits", to_v4("10.1.2.255").build(), 0x23);
+    sent("IPv6 by a route of 128 bits", to_v6("2001:db8:101:1::5").build(), 0x22);
+    sent("IPv6 by a link-local next hop", to_v6("2001:db8:102::1").build(), 0x22);
+    sent("back out of the port it came from", to_v4("10.1.2.200").build(), 0x12);
+    sent("to an IPv4 neighbour", to_v4("198.51.100.2").build(), 0x22);
+    sent("to the other one of two", to_v4("203.0.113.1").build(), 0x23);
+    sent("to an IPv6 neighbour", to_v6("2001:db8:2::2").build(), 0x22);
+    sent("a TTL of 2", hops(to_v4(FORWARDED_V4), 2).build(), 0x22);
+    sent("a hop limit of 2", hops(to_v6(FORWARDED_V6), 2).build(), 0x22);
+    sent("IPv4 just short enough", to_v4(FORWARDED_V4).with_frame_len(1514).build(), 0x22);
+    sent("IPv6 just short enough", to_v6("2001:db8:101::1").with_frame_len(1294).build(), 0x32);
+    sent("IPv4 with options", with_options(), 0x22);
+    sent("IPv6 with extension headers", with_extensions(), 0x22);
+    sent("IPv6 without payload", with(good_v6(), 18, &[0, 0, 59]), 0x22);
+    sent("IPv4 with link padding", [good_v4(), vec![0xaa; 20]].concat(), 0x22);
+    sent("IPv6 with link padding", [good_v6(), vec![0xaa; 20]].concat(), 0x22);
+    sent("an old checksum of 0xFEFF", with_checksum(0xfeff), 0x22);
+    sent("an old checksum of 0", with_checksum(0), 0x22);
+    sent("an old checksum of the other zero", with_checksum(0xffff), 0x22);
     cases
 }
 
