@@ -201,8 +201,8 @@ enum Version {
 fn exactly(frame: Frame<'_>, our_mac: MacAddr) -> Result<Version, DropReason> {
     let frame_len = frame.frame_len as usize;
     let Some(packet_len) = frame_len.checked_sub(ethernet::HEADER_LEN) else { return Err(DropReason::Runt) };
-    let first_segment = frame.first_segment.get(..frame_len).unwrap_or(frame.first_segment);
-    let (header, packet) = ethernet::Header::ref_from_prefix(first_segment).map_err(|_| DropReason::SplitHeader)?;
+    let (header, packet) =
+        ethernet::Header::ref_from_prefix(frame.first_segment).map_err(|_| DropReason::SplitHeader)?;
     let destination = MacAddr(header.destination);
     if !destination.is_group() && destination != our_mac {
         return Err(DropReason::NotOurMac);
@@ -216,7 +216,8 @@ fn exactly(frame: Frame<'_>, our_mac: MacAddr) -> Result<Version, DropReason> {
     }
 }
 
-/// `packet` is what the first segment holds after the Ethernet header, `packet_len` what the frame holds.
+/// `packet` is what the first segment holds after the Ethernet header, `packet_len` what the frame holds: that
+/// is looked at first, so that a first segment longer than the frame counts only as far as the frame goes.
 fn exactly_v4(packet: &[u8], packet_len: usize, status: ChecksumStatus) -> Result<Version, DropReason> {
     if packet_len < ipv4::MIN_HEADER_LEN {
         return Err(DropReason::Truncated);
