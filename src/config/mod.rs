@@ -1,9 +1,38 @@
 //! The configuration: a TOML file, read with positions, validated as a whole.
+//!
+//! [`load`] or [`parse`] gives either a [`Config`] that needs no further checks but those of the machine
+//! itself, or all that is wrong with the file. The way there: the text → a tree with positions (`toml`) →
+//! what is written (`raw`: types, ranges, syntax of each value, unknown keys) → what is meant (`validate`:
+//! defaults, references, overlaps).
+//!
+//! Keys whose feature does not exist yet are errors ("not supported yet: …"), never silently accepted.
 
-use crate::units::{CoreId, MacAddr, PortId, QueueId};
+mod device;
+mod eal_args;
+mod error;
+mod file;
+mod json;
+mod raw;
+mod reserved;
+mod syntax;
+mod table;
+#[cfg(test)]
+mod tests;
+mod units;
+mod validate;
+
+pub use error::{ConfigError, ConfigErrors, Position};
+pub use file::{SIZE_MAX, load, parse, parse_bytes};
+
+use crate::units::{CoreId, MacAddr, PortId};
 use ipnet::IpNet;
 use std::net::IpAddr;
 use std::path::PathBuf;
+
+/// `mtu` unless the file says otherwise: Ethernet's.
+const MTU: u16 = 1500;
+/// `rx_queues` unless the file says otherwise.
+const RX_QUEUES: u16 = 1;
 
 /// A configuration without errors: every reference resolved, every default filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,15 +52,17 @@ pub struct Config {
 /// `[runtime]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Runtime {
-    /// The core of the control thread and of the EAL's main thread.
+    /// The core of the control thread and of the EAL's main thread. It may be a worker core too: a machine
+    /// with one core works, if not well. Default: 0.
     pub main_core: CoreId,
-    /// One worker thread is pinned to each.
+    /// One worker thread is pinned to each; at least one, none twice. Default: 1 alone. (Reading a file does
+    /// not look at the machine: where there is only core 0 it must say `[0]`.)
     pub worker_cores: Vec<CoreId>,
     /// Where packet memory comes from.
     pub memory: Memory,
-    /// Passed to the EAL as they are.
+    /// Passed to the EAL as they are. None sets what has a key of its own.
     pub eal_args: Vec<String>,
-    /// The EAL's `--file-prefix`: tells processes on one host apart.
+    /// The EAL's `--file-prefix`: tells processes on one host apart. 1 to 32 letters, digits, `-`, `_`.
     pub file_prefix: String,
 }
 
@@ -40,14 +71,14 @@ pub struct Runtime {
 pub enum Memory {
     /// As much as the configuration needs.
     Auto,
-    /// So many bytes.
+    /// So many bytes: 1 MiB to 16 TiB, not rounded to any page size.
     Bytes(u64),
 }
 
 /// `[control]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Control {
-    /// Path of the Unix socket.
+    /// Path of the Unix socket; at most 107 bytes.
     pub socket: PathBuf,
     /// Its permission bits.
     pub mode: u32,
@@ -58,13 +89,14 @@ pub struct Control {
 /// One `[[port]]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Port {
-    /// The name that routes, neighbours and commands use.
+    /// The name that routes, neighbours and commands use: 1 to 32 letters, digits, `.`, `_`, `-`; not `all`.
     pub name: String,
     /// A PCI address or a vdev with its arguments.
     pub device: String,
     /// Instead of the device's own MAC address.
     pub mac: Option<MacAddr>,
-    /// The port's own addresses with their networks.
+    /// The port's own addresses with their networks, host bits included. Networks of different ports are
+    /// disjoint; those of one port are disjoint or equal.
     pub addresses: Vec<IpNet>,
     /// Largest IP packet, in bytes, Ethernet header not counted.
     pub mtu: u16,
@@ -78,7 +110,10 @@ pub struct Port {
     pub tx_descriptors: u16,
     /// Receive frames to any MAC address. Those to others are then dropped and counted by us.
     pub promiscuous: bool,
-    /// For each receive queue, by [`QueueId`], the core that polls it; one of the worker cores.
+    /// For each receive queue, by [`QueueId`](crate::units::QueueId), the core that polls it; one of the
+    /// worker cores. Without `queue_map` the receive queues of all ports, in the order of the file, go round
+    /// the workers: queue `i` goes to worker `(n + i) mod workers`, where `n` counts the queues of the ports
+    /// before this one that have no `queue_map` either.
     pub queue_cores: Vec<CoreId>,
 }
 
@@ -98,7 +133,8 @@ pub enum RouteAction {
     Via {
         /// The next hop's address, of the prefix's family.
         address: IpAddr,
-        /// The port it is reached by.
+        /// The port it is reached by: the one whose network it is on; for a next hop on no port's network,
+        /// the one that the route's `port` or else the next hop's neighbour entry names.
         port: PortId,
     },
     /// Discard.
@@ -115,6 +151,3 @@ pub struct Neighbor {
     /// The port it is reached by.
     pub port: PortId,
 }
-
-#[allow(unused)]
-type Unused = QueueId;

@@ -1,0 +1,251 @@
+//! `[[port]]` as it is written.
+
+use super::network;
+use super::runtime::CORES;
+use crate::config::error::{Log, quote};
+use crate::config::table::{Array, At, Complaint, Field, Table, integer, parsed, wrong_type};
+use crate::config::{device, reserved};
+use crate::units::MacAddr;
+use ipnet::IpNet;
+use std::ops::RangeInclusive;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// One `[[port]]`
+#[derive(Debug)]
+pub(in crate::config) struct Port<'t> {
+    pub offset: usize,
+    /// Kept when it is malformed too, so that references to it are not wrong as well.
+    pub name: Field<&'t str>,
+    pub device: Field<&'t str>,
+    pub mac: Field<MacAddr>,
+    pub addresses: Field<Array<IpNet>>,
+    pub mtu: Field<u16>,
+    pub rx_queues: Field<u16>,
+    pub tx_queues: Field<u16>,
+    pub rx_descriptors: Field<u16>,
+    pub tx_descriptors: Field<u16>,
+    pub promiscuous: Field<bool>,
+    /// Pairs of a receive queue and a core.
+    pub queue_map: Field<Array<(u16, u16)>>,
+}
+
+/// From what every IPv4 host must take (RFC 791) to the largest frame that common NICs take.
+const MTU: RangeInclusive<u16> = 68..=9728;
+/// `RTE_MAX_QUEUES_PER_PORT`
+const QUEUES: RangeInclusive<u16> = 1..=1024;
+const QUEUE: RangeInclusive<u16> = 0..=1023;
+const DESCRIPTORS: RangeInclusive<u16> = 16..=32768;
+
+impl<'t> Port<'t> {
+    const KEYS: [&'static str; 14] = [
+        "name",
+        "device",
+        "mac",
+        "addresses",
+        "mtu",
+        "rx_queues",
+        "tx_queues",
+        "rx_descriptors",
+        "tx_descriptors",
+        "promiscuous",
+        "queue_map",
+        "gro",
+        "qdisc",
+        "bql",
+    ];
+
+    pub(super) fn read(table: &'t DeTable<'t>, offset: usize, log: &mut Log<'_>) -> Self {
+        let table = Table::open(table, "[[port]]", &Self::KEYS, &["vlan", "parent"], log);
+        if let Field::Given(At { value: true, offset }) = table.boolean("gro", log) {
+            log.error(offset, "not supported yet: gro", "gro = false");
+        }
+        if let Some((qdisc, at)) = table.table("qdisc", "[port.qdisc]", log) {
+            check_qdisc(qdisc, at, log);
+        }
+        if let Some((bql, at)) = table.table("bql", "[port.bql]", log) {
+            check_bql(bql, at, log);
+        }
+        let map_wanted = "a list of [receive queue, core] such as [[0, 1], [1, 2]]";
+        Self {
+            offset,
+            name: name(table, log),
+            device: table.parsed("device", device::WANTED, log, device::check),
+            mac: table.parsed("mac", MAC, log, mac),
+            addresses: table.array("addresses", "a list of addresses", log, |label, item, log| {
+                parsed(label, item, OWN_ADDRESS, log, own_address)
+            }),
+            mtu: table.integer("mtu", MTU, log),
+            rx_queues: table.integer("rx_queues", QUEUES, log),
+            tx_queues: table.integer("tx_queues", QUEUES, log),
+            rx_descriptors: table.integer("rx_descriptors", DESCRIPTORS, log),
+            tx_descriptors: table.integer("tx_descriptors", DESCRIPTORS, log),
+            promiscuous: table.boolean("promiscuous", log),
+            queue_map: table
+                .array("queue_map", map_wanted, log, |label, item, log| queue_and_core(label, item, map_wanted, log)),
+        }
+    }
+}
+
+fn name<'t>(table: Table<'t>, log: &mut Log<'_>) -> Field<&'t str> {
+    let wanted = "1 to 32 letters, digits, `.`, `_` or `-`, the first a letter or digit; not `all`";
+    let name = table.text("name", wanted, log);
+    if let Field::Given(At { value, offset }) = name {
+        let starts = value.starts_with(|c: char| c.is_ascii_alphanumeric());
+        let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        if !starts || value.len() > 32 || !value.bytes().all(good) || value == "all" {
+            log.error(offset, format!("{} cannot be the name of a port", quote(value)), wanted);
+        }
+    }
+    name
+}
+
+pub(super) const MAC: &str = "six hexadecimal bytes, the first even, such as 02:00:00:00:00:01";
+
+/// A MAC address that a station can have.
+pub(super) fn mac(text: &str) -> Result<MacAddr, Complaint> {
+    let complain = |what: &str| Err((format!("{} {what}", quote(text)), MAC.to_owned()));
+    match text.parse::<MacAddr>() {
+        Err(_) => complain("is not a MAC address"),
+        Ok(mac) if mac.is_zero() => complain("is no station's MAC address"),
+        Ok(mac) if mac.is_group() => complain("is a group's MAC address, no station's"),
+        Ok(mac) => Ok(mac),
+    }
+}
+
+const OWN_ADDRESS: &str = "an address and the length of its network, such as 192.0.2.1/24";
+
+/// An address for a port, with its network: unicast, and one of the network's hosts.
+fn own_address(text: &str) -> Result<IpNet, Complaint> {
+    let net = network(text, OWN_ADDRESS)?;
+    let complain = |why: &str, remedy: &str| Err((format!("`{net}` cannot be a port's address: {why}"), remedy.into()));
+    if net.prefix_len() == 0 {
+        return complain("its network is everything", OWN_ADDRESS);
+    }
+    if reserved::is_link_local(net.addr()) {
+        return complain(reserved::LINK_LOCAL_IPV6, "leave it out: it comes with neighbour discovery");
+    }
+    if let Some(why) = reserved::of_address(net.addr()) {
+        return complain(why, OWN_ADDRESS);
+    }
+    if let Some(why) = not_a_host(&net) {
+        return complain(why, OWN_ADDRESS);
+    }
+    Ok(net)
+}
+
+/// Why an address is none of its network's hosts.
+pub(in crate::config) fn not_a_host(net: &IpNet) -> Option<&'static str> {
+    // RFC 3021 and RFC 6164: both addresses of a point-to-point link's network are hosts.
+    if net.prefix_len() + 1 >= net.max_prefix_len() {
+        return None;
+    }
+    match net {
+        IpNet::V4(net) if net.addr() == net.network() => Some("it is the address of the network itself"),
+        IpNet::V4(net) if net.addr() == net.broadcast() => Some("it is the network's broadcast address"),
+        IpNet::V6(net) if net.addr() == net.network() => Some("it is the network's subnet-router anycast address"),
+        _ => None,
+    }
+}
+
+fn queue_and_core(label: &str, item: &Spanned<DeValue<'_>>, wanted: &str, log: &mut Log<'_>) -> Option<At<(u16, u16)>> {
+    let offset = item.span().start;
+    let DeValue::Array(pair) = item.get_ref() else { return wrong_type(label, item, wanted, log) };
+    let [queue, core] = pair.as_ref() else {
+        log.error(offset, format!("{label} has not two numbers"), wanted);
+        return None;
+    };
+    let queue = integer("a receive queue of `queue_map`", queue, QUEUE, log);
+    let core = integer("a core of `queue_map`", core, CORES, log);
+    Some(At { value: (queue?.value, core?.value), offset })
+}
+
+/// Only what takes effect today passes: a port without a qdisc.
+fn check_qdisc(table: &DeTable<'_>, at: usize, log: &mut Log<'_>) {
+    let table = Table::open(table, "[port.qdisc]", &["kind", "limit", "bypass"], &[], log);
+    let kind = table.text("kind", "\"noqueue\"", log);
+    match kind {
+        Field::Absent => log.error(at, "not supported yet: a qdisc that queues", "kind = \"noqueue\""),
+        Field::Given(At { value: "pfifo_fast", offset }) => {
+            log.error(offset, "not supported yet: qdisc pfifo_fast", "kind = \"noqueue\"");
+        }
+        Field::Given(At { value: "noqueue", .. }) | Field::Bad => {}
+        Field::Given(At { value, offset }) => {
+            log.error(offset, format!("no qdisc is called {}", quote(value)), "\"noqueue\"");
+        }
+    }
+    let noqueue = kind.given().is_some_and(|kind| kind.value == "noqueue");
+    for key in ["limit", "bypass"] {
+        match table.key(key) {
+            Some(offset) if noqueue => {
+                log.error(offset, format!("`{key}` means nothing to noqueue"), format!("leave out `{key}`"));
+            }
+            _ => table.refuse(key, log),
+        }
+    }
+}
+
+fn check_bql(table: &DeTable<'_>, at: usize, log: &mut Log<'_>) {
+    let planned = ["limit_min", "limit_max", "hold_time_ms"];
+    let table = Table::open(table, "[port.bql]", &["enabled"], &planned, log);
+    match table.boolean("enabled", log) {
+        Field::Absent => log.error(at, "not supported yet: bql", "enabled = false, or no [port.bql]"),
+        Field::Given(At { value: true, offset }) => log.error(offset, "not supported yet: bql", "enabled = false"),
+        Field::Given(At { value: false, .. }) | Field::Bad => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_addresses_are_hosts_of_their_network() {
+        for good in [
+            "192.0.2.1/24",
+            "192.0.2.0/31",
+            "192.0.2.1/31",
+            "192.0.2.7/32",
+            "10.0.0.0/32",
+            "126.255.0.1/7",
+            "2001:db8::1/64",
+            "2001:db8::/127",
+            "2001:db8::/128",
+            "2001:db8:0:0:ffff:ffff:ffff:ffff/64",
+        ] {
+            assert_eq!(own_address(good).map(|net| net.to_string()), Ok(good.parse::<IpNet>().unwrap().to_string()));
+        }
+        for bad in [
+            "192.0.2.1",
+            "192.0.2.0/24",
+            "192.0.2.255/24",
+            "192.0.2.3/30",
+            "192.0.2.1/0",
+            "192.0.2.1/33",
+            "127.0.0.1/8",
+            "0.0.0.1/8",
+            "169.254.1.1/16",
+            "224.0.0.1/24",
+            "255.255.255.255/32",
+            "2001:db8::/64",
+            "::/128",
+            "::1/128",
+            "::ffff:192.0.2.1/120",
+            "fe80::1/64",
+            "ff02::1/64",
+            "x",
+            "192.0.2.1/24 ",
+            "192.0.2/24",
+        ] {
+            assert!(own_address(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn mac_addresses_are_stations() {
+        assert_eq!(mac("02:00:00:00:00:01"), Ok(MacAddr([2, 0, 0, 0, 0, 1])));
+        for bad in ["", "00:00:00:00:00:00", "01:00:5e:00:00:01", "ff:ff:ff:ff:ff:ff", "02-00-00-00-00-01"] {
+            assert!(mac(bad).is_err(), "{bad}");
+        }
+    }
+}
