@@ -1,1 +1,3 @@
+//! The `thruway` program: what the command line says, done.
+
 fn main() {}

@@ -1,0 +1,107 @@
+//! What the control loop asks of the forwarder it stands before.
+//!
+//! Every call is made on the control thread, one at a time, and must not block: while one runs no
+//! other client is served.
+
+use crate::control::protocol::{NeighborSelector, NeighborSpec, RouteSelector, RouteSpec};
+use crate::control::report::{
+    ConfigReport, CoreReport, DropReport, NeighborReport, PortReport, QueueReport, RouteGetReport, RouteReport,
+    VersionReport,
+};
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+/// Why the forwarder does not do what was asked, in one sentence that names the thing, the reason
+/// and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(String);
+
+impl Refusal {
+    /// A refusal in these words.
+    pub fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}
+
+/// Whether a change may meet something that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It may not: the change is refused and nothing is altered.
+    Refuse,
+    /// It is put in its place in one step: a packet sees the old or the new, never neither.
+    Replace,
+}
+
+/// A running forwarder, as far as the control socket is concerned.
+///
+/// Specs and selectors handed in have passed [`crate::control::protocol::Request::check`].
+/// A change is in force for every packet received after the call returns.
+pub trait Forwarder {
+    /// Every port, in order of configuration.
+    ///
+    /// # Errors
+    /// When the devices' counters cannot be read.
+    fn ports(&mut self) -> Result<Vec<PortReport>, Refusal>;
+
+    /// Every transmit queue, by port and number.
+    ///
+    /// # Errors
+    /// When their counters cannot be read.
+    fn queues(&mut self) -> Result<Vec<QueueReport>, Refusal>;
+
+    /// Every drop reason, also those at 0, in order of examination.
+    fn drops(&mut self) -> Vec<DropReport>;
+
+    /// Every worker core.
+    fn cores(&mut self) -> Vec<CoreReport>;
+
+    /// The next at most `limit` routes behind `after`, or from the first, in a fixed order of
+    /// prefix; an empty page ends the list.
+    ///
+    /// Full tables are listed page by page so that an answer of any length needs little memory.
+    /// Changes may come in between two pages: a route that stays is listed exactly once, whatever
+    /// is added or removed meanwhile, `after` itself included.
+    fn routes(&mut self, after: Option<IpNet>, limit: usize) -> Vec<RouteReport>;
+
+    /// Every neighbour.
+    fn neighbors(&mut self) -> Vec<NeighborReport>;
+
+    /// What runs.
+    fn version(&mut self) -> VersionReport;
+
+    /// The configuration in force.
+    fn config(&mut self) -> ConfigReport;
+
+    /// Which way a packet to an address takes, now.
+    ///
+    /// # Errors
+    /// When that cannot be said.
+    fn route_to(&mut self, address: IpAddr) -> Result<RouteGetReport, Refusal>;
+
+    /// Puts a route in force.
+    ///
+    /// # Errors
+    /// The prefix has a route already and [`Existing::Refuse`] is given; the port is not there or
+    /// none has a network with the next hop in it; the table is full.
+    fn set_route(&mut self, route: &RouteSpec, existing: Existing) -> Result<(), Refusal>;
+
+    /// Removes a route.
+    ///
+    /// # Errors
+    /// There is none that fits, or it follows from a port's address.
+    fn remove_route(&mut self, route: &RouteSelector) -> Result<(), Refusal>;
+
+    /// Puts a neighbour in force.
+    ///
+    /// # Errors
+    /// It is there already and [`Existing::Refuse`] is given; the port is not there; the table is
+    /// full.
+    fn set_neighbor(&mut self, neighbor: &NeighborSpec, existing: Existing) -> Result<(), Refusal>;
+
+    /// Removes a neighbour.
+    ///
+    /// # Errors
+    /// There is none that fits.
+    fn remove_neighbor(&mut self, neighbor: &NeighborSelector) -> Result<(), Refusal>;
+}

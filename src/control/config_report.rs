@@ -1,0 +1,222 @@
+//! The configuration in force as a report: the file's keys with every default filled in, so that
+//! what `show config` prints as TOML is a configuration again.
+
+use crate::config::{Config, Memory, Port, RouteAction};
+use crate::units::{MacAddr, PortId};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// The configuration in force: the answer to `show config`, with the keys of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigReport {
+    /// `[runtime]`
+    pub runtime: RuntimeReport,
+    /// `[control]`
+    pub control: ControlReport,
+    /// `[[port]]`
+    pub port: Vec<PortConfigReport>,
+    /// `[[route]]`
+    pub route: Vec<RouteConfigReport>,
+    /// `[[neighbor]]`
+    pub neighbor: Vec<NeighborConfigReport>,
+}
+
+/// `[runtime]`, key for key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuntimeReport {
+    main_core: u16,
+    worker_cores: Vec<u16>,
+    memory: String,
+    eal_args: Vec<String>,
+    file_prefix: String,
+}
+
+/// `[control]`, key for key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlReport {
+    socket: PathBuf,
+    mode: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
+}
+
+/// A `[[port]]`, key for key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortConfigReport {
+    name: String,
+    device: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mac: Option<MacAddr>,
+    addresses: Vec<IpNet>,
+    mtu: u16,
+    rx_queues: u16,
+    tx_queues: u16,
+    rx_descriptors: u16,
+    tx_descriptors: u16,
+    promiscuous: bool,
+    queue_map: Vec<(u16, u16)>,
+}
+
+/// A `[[route]]`, key for key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteConfigReport {
+    prefix: IpNet,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+}
+
+/// A `[[neighbor]]`, key for key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NeighborConfigReport {
+    address: IpAddr,
+    mac: MacAddr,
+    port: String,
+}
+
+impl From<&Config> for ConfigReport {
+    fn from(config: &Config) -> Self {
+        let runtime = &config.runtime;
+        Self {
+            runtime: RuntimeReport {
+                main_core: runtime.main_core.0,
+                worker_cores: runtime.worker_cores.iter().map(|core| core.0).collect(),
+                memory: memory_text(runtime.memory),
+                eal_args: runtime.eal_args.clone(),
+                file_prefix: runtime.file_prefix.clone(),
+            },
+            control: ControlReport {
+                socket: config.control.socket.clone(),
+                mode: config.control.mode,
+                group: config.control.group.clone(),
+            },
+            port: config.ports.iter().map(port_report).collect(),
+            route: config
+                .routes
+                .iter()
+                .map(|route| {
+                    let (via, kind) = match route.action {
+                        RouteAction::Via { address, .. } => (Some(address), None),
+                        RouteAction::Blackhole => (None, Some("blackhole".to_owned())),
+                    };
+                    RouteConfigReport { prefix: route.prefix, via, kind }
+                })
+                .collect(),
+            neighbor: config
+                .neighbors
+                .iter()
+                .map(|neighbor| NeighborConfigReport {
+                    address: neighbor.address,
+                    mac: neighbor.mac,
+                    port: port_name(config, neighbor.port),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn port_report(port: &Port) -> PortConfigReport {
+    PortConfigReport {
+        name: port.name.clone(),
+        device: port.device.clone(),
+        mac: port.mac,
+        addresses: port.addresses.clone(),
+        mtu: port.mtu,
+        rx_queues: port.rx_queues,
+        tx_queues: port.tx_queues,
+        rx_descriptors: port.rx_descriptors,
+        tx_descriptors: port.tx_descriptors,
+        promiscuous: port.promiscuous,
+        queue_map: (0u16..).zip(&port.queue_cores).map(|(queue, core)| (queue, core.0)).collect(),
+    }
+}
+
+fn port_name(config: &Config, port: PortId) -> String {
+    config.ports.get(port.index()).map(|port| port.name.clone()).unwrap_or_default()
+}
+
+/// In the largest unit that says it exactly.
+fn memory_text(memory: Memory) -> String {
+    match memory {
+        Memory::Auto => "auto".to_owned(),
+        Memory::Bytes(bytes) if bytes % (1 << 30) == 0 => format!("{}G", bytes >> 30),
+        Memory::Bytes(bytes) if bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
+        Memory::Bytes(bytes) if bytes % (1 << 10) == 0 => format!("{}K", bytes >> 10),
+        Memory::Bytes(bytes) => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Control, Neighbor, Route, Runtime};
+    use crate::units::CoreId;
+
+    fn config() -> Config {
+        Config {
+            runtime: Runtime {
+                main_core: CoreId(0),
+                worker_cores: vec![CoreId(1), CoreId(2)],
+                memory: Memory::Bytes(512 << 20),
+                eal_args: vec![],
+                file_prefix: "thruway".into(),
+            },
+            control: Control { socket: "/run/t.sock".into(), mode: 0o600, group: None },
+            ports: vec![Port {
+                name: "p0".into(),
+                device: "net_null0".into(),
+                mac: Some(MacAddr([2, 0, 0, 0, 0, 1])),
+                addresses: vec!["192.0.2.1/24".parse().unwrap()],
+                mtu: 1500,
+                rx_queues: 2,
+                tx_queues: 2,
+                rx_descriptors: 1024,
+                tx_descriptors: 1024,
+                promiscuous: false,
+                queue_cores: vec![CoreId(1), CoreId(2)],
+            }],
+            routes: vec![
+                Route {
+                    prefix: "198.51.100.0/24".parse().unwrap(),
+                    action: RouteAction::Via { address: "192.0.2.2".parse().unwrap(), port: PortId(0) },
+                },
+                Route { prefix: "203.0.113.0/24".parse().unwrap(), action: RouteAction::Blackhole },
+            ],
+            neighbors: vec![Neighbor {
+                address: "192.0.2.2".parse().unwrap(),
+                mac: MacAddr([2, 0, 0, 0, 0, 2]),
+                port: PortId(0),
+            }],
+        }
+    }
+
+    #[test]
+    fn the_report_has_the_keys_of_the_file() {
+        let report = ConfigReport::from(&config());
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["runtime"]["worker_cores"], serde_json::json!([1, 2]));
+        assert_eq!(json["runtime"]["memory"], "512M");
+        assert_eq!(json["port"][0]["queue_map"], serde_json::json!([[0, 1], [1, 2]]));
+        assert_eq!(json["route"][0], serde_json::json!({"prefix": "198.51.100.0/24", "via": "192.0.2.2"}));
+        assert_eq!(json["route"][1], serde_json::json!({"prefix": "203.0.113.0/24", "kind": "blackhole"}));
+        assert_eq!(json["neighbor"][0]["port"], "p0");
+        assert_eq!(serde_json::from_value::<ConfigReport>(json).unwrap(), report);
+    }
+
+    #[test]
+    fn a_neighbor_of_a_port_that_is_not_there_is_no_panic() {
+        let mut config = config();
+        config.ports.clear();
+        assert_eq!(ConfigReport::from(&config).neighbor[0].port, "");
+    }
+
+    #[test]
+    fn memory_is_written_exactly() {
+        for (bytes, text) in [(0, "0G"), (1, "1"), (1536, "1536"), (2048, "2K"), (3 << 20, "3M"), (5 << 30, "5G")] {
+            assert_eq!(memory_text(Memory::Bytes(bytes)), text);
+        }
+    }
+}

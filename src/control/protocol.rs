@@ -1,0 +1,295 @@
+//! What goes over the control socket: one JSON object per line each way.
+//!
+//! A request is answered by exactly one line, in the order of the requests: `{"ok": …}` or
+//! `{"error": "…"}`. Any number of requests may be sent on a connection without waiting for answers.
+//!
+//! ```text
+//! {"show":"ports"}
+//! {"route":{"add":{"prefix":"198.51.100.0/24","via":"192.0.2.2","port":"p0"}}}
+//! {"route":{"get":"198.51.100.7"}}
+//! {"neighbor":{"replace":{"address":"192.0.2.2","mac":"02:00:00:00:00:02","port":"p0"}}}
+//! ```
+//!
+//! Unknown keys are refused: a request that is not understood whole is not carried out in part.
+
+use crate::control::report::RouteKind;
+use crate::units::MacAddr;
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::fmt;
+use std::net::IpAddr;
+
+/// The longest line a request may take, its newline not counted, in bytes.
+pub const MAX_REQUEST: usize = 64 * 1024;
+
+/// Where the socket is when nothing else is said.
+pub const DEFAULT_SOCKET: &str = "/run/thruway/thruway.sock";
+
+/// One request: one line from the client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Request {
+    /// A report, answered by an array of it (an object for `version` and `config`).
+    Show(What),
+    /// A change of a route, or a question about one.
+    Route(RouteRequest),
+    /// A change of a neighbour.
+    Neighbor(NeighborRequest),
+}
+
+/// What can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// [`crate::control::report::PortReport`] of every port.
+    Ports,
+    /// [`crate::control::report::QueueReport`] of every transmit queue.
+    Queues,
+    /// [`crate::control::report::DropReport`] of every reason.
+    Drops,
+    /// [`crate::control::report::CoreReport`] of every worker core.
+    Cores,
+    /// [`crate::control::report::RouteReport`] of every route, in order of prefix.
+    Routes,
+    /// [`crate::control::report::NeighborReport`] of every neighbour.
+    Neighbors,
+    /// [`crate::control::report::VersionReport`].
+    Version,
+    /// [`crate::control::report::ConfigReport`]: the configuration in force.
+    Config,
+}
+
+/// What to do with a route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum RouteRequest {
+    /// Add it; refused when the prefix has a route already.
+    Add(RouteSpec),
+    /// Put it in place of the prefix's route, or add it if there is none.
+    Replace(RouteSpec),
+    /// Remove it.
+    Del(RouteSelector),
+    /// Say which way a packet to this address takes; answered by
+    /// [`crate::control::report::RouteGetReport`].
+    Get(IpAddr),
+}
+
+/// What to do with a neighbour.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum NeighborRequest {
+    /// Add it; refused when the port has a neighbour of this address already.
+    Add(NeighborSpec),
+    /// Put it in place of the neighbour of this address and port, or add it.
+    Replace(NeighborSpec),
+    /// Remove it.
+    Del(NeighborSelector),
+}
+
+/// A route as it is to be: exactly one of `via` and `blackhole`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteSpec {
+    /// The destinations; host bits are zero.
+    pub prefix: IpNet,
+    /// The next hop, of the prefix's family.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<IpAddr>,
+    /// The name of the port it is reached by; without it, the one whose network holds `via`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// Packets are to be discarded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub blackhole: bool,
+}
+
+/// Which route to remove: the one of a prefix, if it also has everything else that is given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteSelector {
+    /// The destinations; host bits are zero.
+    pub prefix: IpNet,
+    /// The next hop it must have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<IpAddr>,
+    /// The port it must use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// The kind it must be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<RouteKind>,
+}
+
+/// A neighbour as it is to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NeighborSpec {
+    /// Its IP address.
+    pub address: IpAddr,
+    /// Its MAC address; that of one station, so neither zero nor a group's.
+    pub mac: MacAddr,
+    /// The name of the port it is reached by.
+    pub port: String,
+}
+
+/// Which neighbour to remove.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NeighborSelector {
+    /// Its IP address.
+    pub address: IpAddr,
+    /// The MAC address it must have, when given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mac: Option<MacAddr>,
+    /// The name of the port it is reached by.
+    pub port: String,
+}
+
+/// One answer as the client sees it: `ok` still as the text the daemon sent.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer<'line> {
+    /// The report asked for, or `null` after a change.
+    #[serde(borrow)]
+    Ok(&'line RawValue),
+    /// Why the request was refused, in one sentence.
+    Error(String),
+}
+
+/// Why a request cannot be meant as it stands, whatever the forwarder's state is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRequest {
+    /// A prefix with bits set behind its length.
+    #[error("{prefix} has bits set behind its length ({} would be right)", prefix.trunc())]
+    HostBits {
+        /// The prefix as given.
+        prefix: IpNet,
+    },
+    /// A next hop of the other address family.
+    #[error("{via} cannot be the next hop of {prefix}: give one of the same address family")]
+    Family {
+        /// The destinations.
+        prefix: IpNet,
+        /// The next hop.
+        via: IpAddr,
+    },
+    /// Neither `via` nor `blackhole`, or both.
+    #[error("the route to {prefix} needs either a next hop (via ADDR) or blackhole, and not both")]
+    NotOneAction {
+        /// The destinations.
+        prefix: IpNet,
+    },
+    /// A port without a next hop.
+    #[error("the route to {prefix} names port {port} without a next hop: give via ADDR")]
+    PortWithoutVia {
+        /// The destinations.
+        prefix: IpNet,
+        /// The port's name.
+        port: String,
+    },
+    /// A next hop that no station can have.
+    #[error("{address} is not the address of one station: give a unicast address")]
+    NotUnicast {
+        /// The address as given.
+        address: IpAddr,
+    },
+    /// A MAC address that no station can have.
+    #[error("{mac} is not the MAC address of one station: give one that is neither zero nor a group address")]
+    GroupMac {
+        /// The MAC address as given.
+        mac: MacAddr,
+    },
+}
+
+impl Request {
+    /// Refuses what no state of the forwarder could make right. Client and daemon both ask.
+    ///
+    /// # Errors
+    /// The first thing found wrong.
+    pub fn check(&self) -> Result<(), BadRequest> {
+        match self {
+            Self::Show(_) | Self::Route(RouteRequest::Get(_)) => Ok(()),
+            Self::Route(RouteRequest::Add(route) | RouteRequest::Replace(route)) => route.check(),
+            Self::Route(RouteRequest::Del(route)) => check_prefix(route.prefix, route.via),
+            Self::Neighbor(NeighborRequest::Add(neighbor) | NeighborRequest::Replace(neighbor)) => {
+                check_unicast(neighbor.address)?;
+                if neighbor.mac.is_zero() || neighbor.mac.is_group() {
+                    return Err(BadRequest::GroupMac { mac: neighbor.mac });
+                }
+                Ok(())
+            }
+            Self::Neighbor(NeighborRequest::Del(_)) => Ok(()),
+        }
+    }
+}
+
+impl RouteSpec {
+    fn check(&self) -> Result<(), BadRequest> {
+        let prefix = self.prefix;
+        check_prefix(prefix, self.via)?;
+        if let (None, Some(port)) = (self.via, &self.port) {
+            return Err(BadRequest::PortWithoutVia { prefix, port: port.clone() });
+        }
+        if self.via.is_some() == self.blackhole {
+            return Err(BadRequest::NotOneAction { prefix });
+        }
+        self.via.map_or(Ok(()), check_unicast)
+    }
+}
+
+fn check_prefix(prefix: IpNet, via: Option<IpAddr>) -> Result<(), BadRequest> {
+    if prefix.trunc() != prefix {
+        return Err(BadRequest::HostBits { prefix });
+    }
+    match via {
+        Some(via) if via.is_ipv4() != prefix.addr().is_ipv4() => Err(BadRequest::Family { prefix, via }),
+        _ => Ok(()),
+    }
+}
+
+fn check_unicast(address: IpAddr) -> Result<(), BadRequest> {
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    if address.is_unspecified() || address.is_multicast() || address.is_loopback() || broadcast {
+        return Err(BadRequest::NotUnicast { address });
+    }
+    Ok(())
+}
+
+impl What {
+    /// Everything that can be shown.
+    pub const ALL: [Self; 8] = [
+        Self::Ports,
+        Self::Queues,
+        Self::Drops,
+        Self::Cores,
+        Self::Routes,
+        Self::Neighbors,
+        Self::Version,
+        Self::Config,
+    ];
+
+    /// The word for it in requests and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ports => "ports",
+            Self::Queues => "queues",
+            Self::Drops => "drops",
+            Self::Cores => "cores",
+            Self::Routes => "routes",
+            Self::Neighbors => "neighbors",
+            Self::Version => "version",
+            Self::Config => "config",
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+#[path = "protocol_tests.rs"]
+mod tests;
