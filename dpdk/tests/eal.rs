@@ -19,7 +19,8 @@ fn starts_once_restores_the_cores_and_is_given_up_when_unused() {
     drop(pinned);
     assert_eq!(sched_getaffinity(None).unwrap(), cores);
 
-    let eal = Eal::init(common::arguments("eal")).unwrap();
+    let arguments = common::arguments("eal").into_iter().chain(["--vdev=net_null5".to_owned()]);
+    let eal = Eal::init(arguments).unwrap();
     assert_eq!(sched_getaffinity(None).unwrap(), cores, "the mask is restored");
     assert!(matches!(Eal::init(common::arguments("again")), Err(EalError::AlreadyStarted)));
     assert!(clock::tsc_hz() > 1_000_000);
@@ -28,9 +29,12 @@ fn starts_once_restores_the_cores_and_is_given_up_when_unused() {
     let packet = pool.alloc().unwrap();
     let rings = ring::create("ring", 16, None).unwrap();
     let port = Port::open("net_null0").unwrap();
+    // A device that is there from the start is found, not probed again.
+    let early = Port::open("net_null5").unwrap();
+    assert!(matches!(Port::open("net_null5"), Err(PortError::AlreadyOpen { .. })));
 
-    let mut eal = refused(eal, "1 ports, 1 rings, 1 pools with handles, 1 packets left");
-    drop((port, rings));
+    let mut eal = refused(eal, "2 ports, 1 rings, 1 pools with handles, 1 packets left");
+    drop((port, early, rings));
     eal = refused(eal, "1 pools with handles, 1 packets left");
     drop(pool);
     eal = refused(eal, "1 packets left");

@@ -150,8 +150,14 @@ fn a_handle_keeps_its_port_running() {
 #[test]
 fn a_stopped_port_is_set_up_anew() {
     let (pool, port, mut to_port, _from_port) = wire("anew", 16);
+    assert_eq!((port.applied().scatter, port.applied().tx_segments), (false, false));
     let port = port.stop().unwrap();
-    let port = port.configure_and_start(&PortConfig::new(vec![pool.clone()], 1)).unwrap();
+    let mut config = PortConfig::new(vec![pool.clone()], 1);
+    config.mtu = 9000;
+    config.tx_segments = true;
+    let port = port.configure_and_start(&config).unwrap();
+    // Frames longer than a packet buffer, and a device that offers to scatter them.
+    assert_eq!((port.applied().scatter, port.applied().tx_segments), (true, true));
     let mut rx = port.take_rx_queue(0).unwrap();
     let mut burst = ArrayVec::<Mbuf, 8>::new();
     burst.push(packet(&pool, b"again"));

@@ -77,7 +77,7 @@ pub struct Applied {
     pub rss: RssTypes,
     /// Whether the device checks IPv4 header checksums.
     pub rx_checksum: bool,
-    /// Whether packets of several segments may be sent.
+    /// Whether packets of several segments may be sent: asked for and offered.
     pub tx_segments: bool,
     /// Whether the port receives frames for any MAC address.
     pub promiscuous: bool,

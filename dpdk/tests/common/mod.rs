@@ -5,9 +5,9 @@ use std::sync::Once;
 use arrayvec::ArrayVec;
 use dpdk::{Eal, Mbuf, Mempool};
 
-/// The arguments of such an environment; processes at the same time need prefixes of their own.
+/// The arguments of such an environment. It keeps no files, so that the prefix only names its empty folder.
 pub fn arguments(prefix: &str) -> Vec<String> {
-    let prefix = format!("--file-prefix={prefix}-{}", std::process::id());
+    let prefix = format!("--file-prefix=dpdk-test-{prefix}");
     ["--no-huge", "-m", "128", "--no-pci", "--no-shconf", "--no-telemetry", "--iova-mode=va", prefix.as_str()]
         .map(str::to_owned)
         .to_vec()
