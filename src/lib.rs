@@ -4,6 +4,7 @@ pub mod cli;
 pub mod config;
 pub mod control;
 pub mod datapath;
+pub mod drop_reason;
 pub mod fib;
 pub mod generate;
 pub mod packet;

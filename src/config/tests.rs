@@ -266,6 +266,35 @@ proptest! {
         }
         prop_assert_eq!(parse(&text, "f").is_err(), wrong, "{}", text);
     }
+
+    /// Against all networks, one by one.
+    #[test]
+    fn next_hops_are_on_the_port_that_has_their_network(
+        nets in proptest::collection::vec(address(), 1..6),
+        hops in proptest::collection::vec((0_u32..4, 0_u32..256), 1..8),
+    ) {
+        let mut text = String::new();
+        for (i, net) in nets.iter().enumerate() {
+            text += &format!("[[port]]\nname = \"p{i}\"\ndevice = \"net_tap{i}\"\naddresses = [\"{net}\"]\n");
+        }
+        prop_assume!(parse(&text, "f").is_ok());
+        for (third, fourth) in hops {
+            let via: std::net::IpAddr = std::net::Ipv4Addr::from(0x0a00_0000 | third << 8 | fourth).into();
+            let around = nets.iter().position(|net| net.contains(&via));
+            let peer = around.is_some_and(|port| {
+                let net = nets[port];
+                let edge = net.prefix_len() < 31 && (via == net.network() || via == net.broadcast());
+                via != net.addr() && !edge
+            });
+            let expected = around.filter(|_| peer).map(|port| PortId(port as u16));
+            let route = format!("[[route]]\nprefix = \"172.16.0.0/12\"\nvia = \"{via}\"\n");
+            let found = parse(&(text.clone() + &route), "f").ok().map(|config| match config.routes[0].action {
+                RouteAction::Via { port, .. } => port,
+                RouteAction::Blackhole => PortId(u16::MAX),
+            });
+            prop_assert_eq!(found, expected, "{} {}", text, via);
+        }
+    }
 }
 
 const FILES: [&str; 3] = [

@@ -1,1 +1,19 @@
-//! Placeholder.
+//! Frames as bytes: header layouts, checksums, the examination of what comes in and the rewriting of
+//! what goes out.
+//!
+//! Everything here is pure: no I/O, no clock, no allocation, no state. Whatever the bytes are, no
+//! function panics; a header is only read after its length has been checked, once per packet.
+//!
+//! Lengths are in bytes. A *frame* starts with its Ethernet header and has no frame check sequence;
+//! the *packet* is the IP packet in it.
+
+pub mod checksum;
+pub mod ethernet;
+mod examine;
+pub mod ipv4;
+pub mod ipv6;
+mod martian;
+pub mod rewrite;
+
+pub use examine::{ChecksumStatus, Examined, Frame, examine};
+pub use martian::{never_forwarded_v4, never_forwarded_v6};

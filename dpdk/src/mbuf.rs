@@ -1,0 +1,318 @@
+//! Packets.
+//!
+//! Invariant: an [`Mbuf`] is the only owner of its packet, all segments included. It is what a queue gives and takes.
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::slice;
+
+use arrayvec::ArrayVec;
+use dpdk_sys::{layout, rte_mbuf};
+
+/// What the device says about the checksum of the outer IP header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChecksumStatus {
+    /// The device did not look, or cannot tell: check in software.
+    Unknown,
+    /// The checksum is right.
+    Good,
+    /// The checksum is wrong.
+    Bad,
+}
+
+/// Bytes do not fit behind the last segment's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{asked} bytes do not fit the {room} that are left in the packet's last segment")]
+pub struct NoRoom {
+    /// Bytes to be added.
+    pub asked: usize,
+    /// Bytes that would fit.
+    pub room: usize,
+}
+
+/// A packet that this value owns: a chain of one segment or more. Dropping it gives all of them back to their pools.
+///
+/// It is laid out as the pointer to DPDK's structure, so that an array of packets is what DPDK takes and gives.
+///
+/// A packet cannot be duplicated:
+///
+/// ```compile_fail,E0599
+/// fn twice(packet: dpdk::Mbuf) -> (dpdk::Mbuf, dpdk::Mbuf) {
+///     (packet.clone(), packet)
+/// }
+/// ```
+///
+/// and what was handed over is out of reach:
+///
+/// ```compile_fail,E0382
+/// fn use_after_move(packet: dpdk::Mbuf) -> u32 {
+///     drop(packet);
+///     packet.pkt_len()
+/// }
+/// ```
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Mbuf(NonNull<rte_mbuf>);
+
+// SAFETY: the value is the packet's only owner, and pools take buffers back from any thread.
+unsafe impl Send for Mbuf {}
+
+impl Mbuf {
+    /// Where the packet's first byte is. At least 64 bytes can be read from here whatever the packet's length,
+    /// since pools have at least [`crate::mempool::LEAST_DATA_ROOM`] and buffers that a driver attaches at least 64 bytes; those
+    /// beyond [`Mbuf::data_len`] are of no meaning.
+    #[inline(always)]
+    #[must_use]
+    pub fn head(&self) -> *mut u8 {
+        // SAFETY: the packet is alive; the data offset lies within its buffer.
+        unsafe { layout::buf_addr(self.raw()).add(usize::from(layout::data_off(self.raw()))) }
+    }
+
+    /// Bytes in the first segment.
+    #[inline(always)]
+    #[must_use]
+    pub fn data_len(&self) -> u16 {
+        // SAFETY: the packet is alive, and owned.
+        unsafe { layout::data_len(self.raw()) }
+    }
+
+    /// Bytes in all segments.
+    #[inline(always)]
+    #[must_use]
+    pub fn pkt_len(&self) -> u32 {
+        // SAFETY: the packet is alive, and owned.
+        unsafe { layout::pkt_len(self.raw()) }
+    }
+
+    /// Both lengths by one load: [`Mbuf::pkt_len`] in the low 32 bits, [`Mbuf::data_len`] in the 16 above them; the highest
+    /// 16 are of no meaning.
+    #[inline(always)]
+    #[must_use]
+    pub fn lengths(&self) -> u64 {
+        // SAFETY: the packet is alive, and owned.
+        unsafe { layout::lengths(self.raw()) }
+    }
+
+    /// Segments of the packet.
+    #[inline(always)]
+    #[must_use]
+    pub fn nb_segs(&self) -> u16 {
+        // SAFETY: the packet is alive, and owned.
+        unsafe { layout::nb_segs(self.raw()) }
+    }
+
+    /// DPDK's number of the port that the packet came in by.
+    #[inline(always)]
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        // SAFETY: the packet is alive, and owned.
+        unsafe { layout::port(self.raw()) }
+    }
+
+    /// DPDK's offload flags.
+    #[inline(always)]
+    #[must_use]
+    pub fn ol_flags(&self) -> u64 {
+        // SAFETY: the packet is alive, and owned.
+        unsafe { layout::ol_flags(self.raw()) }
+    }
+
+    /// What the device says about the checksum of the outer IP header.
+    #[inline(always)]
+    #[must_use]
+    pub fn ip_checksum(&self) -> ChecksumStatus {
+        // Both bits together mean that the checksum is not right but the data are: checking in software decides.
+        match self.ol_flags() & dpdk_sys::SHIM_MBUF_RX_IP_CKSUM_MASK {
+            dpdk_sys::SHIM_MBUF_RX_IP_CKSUM_GOOD => ChecksumStatus::Good,
+            dpdk_sys::SHIM_MBUF_RX_IP_CKSUM_BAD => ChecksumStatus::Bad,
+            _ => ChecksumStatus::Unknown,
+        }
+    }
+
+    /// The hash that the device computed over the packet's addresses and ports, if it did.
+    #[inline(always)]
+    #[must_use]
+    pub fn rss_hash(&self) -> Option<u32> {
+        // SAFETY: the packet is alive, and owned.
+        let hash = unsafe { layout::hash_rss(self.raw()) };
+        (self.ol_flags() & dpdk_sys::SHIM_MBUF_RX_RSS_HASH != 0).then_some(hash)
+    }
+
+    /// The bytes of the first segment.
+    #[inline(always)]
+    #[must_use]
+    pub fn segment(&self) -> &[u8] {
+        // SAFETY: the first segment's `data_len` bytes at its head belong to this packet, which is borrowed.
+        unsafe { slice::from_raw_parts(self.head(), usize::from(self.data_len())) }
+    }
+
+    /// The bytes of the first segment, to be changed.
+    #[inline(always)]
+    #[must_use]
+    pub fn segment_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `segment`, and the packet is borrowed for this alone.
+        unsafe { slice::from_raw_parts_mut(self.head(), usize::from(self.data_len())) }
+    }
+
+    /// The bytes of each segment in turn.
+    #[must_use]
+    pub fn segments(&self) -> Segments<'_> {
+        Segments { next: self.0.as_ptr(), _packet: PhantomData }
+    }
+
+    /// Cuts the packet to its first `length` bytes; segments behind them go back to their pool. Does nothing when the
+    /// packet is not longer. The first segment stays, even without bytes.
+    #[inline]
+    pub fn truncate(&mut self, length: u32) {
+        if length >= self.pkt_len() {
+            return;
+        }
+        if self.nb_segs() == 1 {
+            // SAFETY: the packet is owned; its only segment held more than `length` bytes, so 16 bits hold it.
+            unsafe {
+                layout::set_data_len(self.raw(), length as u16);
+                layout::set_pkt_len(self.raw(), length);
+            }
+        } else {
+            self.truncate_chain(length);
+        }
+    }
+
+    #[cold]
+    fn truncate_chain(&mut self, length: u32) {
+        let mut last = self.raw();
+        let mut left = length;
+        let mut kept = 1;
+        // SAFETY: all segments belong to the packet, which is owned. `last` is one of them throughout; those behind
+        // it are unlinked before they are freed, each once.
+        unsafe {
+            while left > u32::from(layout::data_len(last)) && !layout::next(last).is_null() {
+                left -= u32::from(layout::data_len(last));
+                last = layout::next(last);
+                kept += 1;
+            }
+            let mut rest = layout::next(last);
+            layout::set_data_len(last, left.min(u32::from(layout::data_len(last))) as u16);
+            layout::set_next(last, std::ptr::null_mut());
+            layout::set_nb_segs(self.raw(), kept);
+            layout::set_pkt_len(self.raw(), length);
+            while !rest.is_null() {
+                let after = layout::next(rest);
+                dpdk_sys::shim_mbuf_free_segment(rest);
+                rest = after;
+            }
+        }
+    }
+
+    /// Appends bytes to the last segment.
+    ///
+    /// # Errors
+    /// When they do not fit; the packet is as it was.
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), NoRoom> {
+        let room = self.tailroom();
+        match u16::try_from(bytes.len()) {
+            Ok(length) if usize::from(length) <= room => {
+                // SAFETY: the packet is owned; the function returns where `length` fresh bytes of the buffer begin,
+                // or null.
+                unsafe {
+                    let place = dpdk_sys::shim_mbuf_append(self.raw(), length);
+                    if !place.is_null() {
+                        std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.cast::<u8>(), bytes.len());
+                        return Ok(());
+                    }
+                }
+                Err(NoRoom { asked: bytes.len(), room })
+            }
+            _ => Err(NoRoom { asked: bytes.len(), room }),
+        }
+    }
+
+    /// Bytes that can still be appended.
+    #[must_use]
+    pub fn tailroom(&self) -> usize {
+        let mut last = self.raw().cast_const();
+        // SAFETY: all segments belong to the packet, which is borrowed.
+        unsafe {
+            while !layout::next(last).is_null() {
+                last = layout::next(last);
+            }
+            usize::from(layout::buf_len(last))
+                .saturating_sub(usize::from(layout::data_off(last)) + usize::from(layout::data_len(last)))
+        }
+    }
+
+    /// Bytes before the packet's first byte that headers can be put into.
+    #[inline(always)]
+    #[must_use]
+    pub fn headroom(&self) -> u16 {
+        // SAFETY: the packet is alive, and owned.
+        unsafe { layout::data_off(self.raw()) }
+    }
+
+    /// Links the segments of another packet behind this one's.
+    ///
+    /// # Errors
+    /// Gives the other packet back when the chain would have too many segments.
+    pub fn chain(&mut self, tail: Self) -> Result<(), Self> {
+        if self.pkt_len().checked_add(tail.pkt_len()).is_none() {
+            return Err(tail);
+        }
+        // SAFETY: both packets are owned. On success the tail's segments belong to this one, hence the forgetting.
+        if unsafe { dpdk_sys::shim_mbuf_chain(self.raw(), tail.raw()) } == 0 {
+            std::mem::forget(tail);
+            Ok(())
+        } else {
+            Err(tail)
+        }
+    }
+
+    /// Gives all packets back to their pools by one call.
+    #[inline]
+    pub fn free_bulk<const N: usize>(packets: &mut ArrayVec<Self, N>) {
+        let count = packets.len();
+        // SAFETY: the first `count` places are owned packets, laid out as pointers; the length is set to nought
+        // before DPDK takes them, so that they are not dropped as well.
+        unsafe {
+            packets.set_len(0);
+            dpdk_sys::rte_pktmbuf_free_bulk(packets.as_mut_ptr().cast::<*mut rte_mbuf>(), count as u32);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn raw(&self) -> *mut rte_mbuf {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for Mbuf {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the value is the packet's only owner, and gone after this.
+        unsafe { dpdk_sys::shim_mbuf_free(self.raw()) }
+    }
+}
+
+/// The segments of a packet, from [`Mbuf::segments`].
+#[derive(Debug)]
+pub struct Segments<'a> {
+    next: *const rte_mbuf,
+    _packet: PhantomData<&'a Mbuf>,
+}
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next.is_null() {
+            return None;
+        }
+        let segment = self.next;
+        // SAFETY: `segment` is one of the packet, which is borrowed for 'a; its `data_len` bytes at the data offset
+        // belong to it.
+        unsafe {
+            self.next = layout::next(segment);
+            let bytes = layout::buf_addr(segment).add(usize::from(layout::data_off(segment)));
+            Some(slice::from_raw_parts(bytes, usize::from(layout::data_len(segment))))
+        }
+    }
+}

@@ -1,0 +1,92 @@
+/* The functions of shim.c, and the constants and offsets that only a C compiler can tell. */
+#ifndef SHIM_H
+#define SHIM_H
+
+#include <rte_config.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_ring.h>
+
+typedef void (*shim_log_fn)(uint32_t level, const char *text, size_t length);
+
+/* The state of a link, without the bit fields of struct rte_eth_link. */
+struct shim_link {
+	uint32_t speed_mbps;
+	uint8_t up;
+	uint8_t full_duplex;
+};
+
+int shim_errno(void);
+unsigned int shim_lcore_id(void);
+uint64_t shim_tsc(void);
+int shim_log_to(shim_log_fn sink);
+
+uint16_t shim_rx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t count);
+uint16_t shim_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t count);
+int shim_link_get_nowait(uint16_t port, struct shim_link *link);
+
+int shim_mbuf_alloc_bulk(struct rte_mempool *pool, struct rte_mbuf **packets, unsigned int count);
+void shim_mbuf_free(struct rte_mbuf *packet);
+void shim_mbuf_free_segment(struct rte_mbuf *segment);
+char *shim_mbuf_append(struct rte_mbuf *packet, uint16_t length);
+char *shim_mbuf_prepend(struct rte_mbuf *packet, uint16_t length);
+char *shim_mbuf_adjust(struct rte_mbuf *packet, uint16_t length);
+int shim_mbuf_chain(struct rte_mbuf *head, struct rte_mbuf *tail);
+uint16_t shim_pool_data_room(struct rte_mempool *pool);
+
+unsigned int shim_ring_enqueue_burst(struct rte_ring *ring, struct rte_mbuf **packets, unsigned int count);
+unsigned int shim_ring_dequeue_burst(struct rte_ring *ring, struct rte_mbuf **packets, unsigned int count);
+unsigned int shim_ring_count(const struct rte_ring *ring);
+unsigned int shim_ring_capacity(const struct rte_ring *ring);
+
+/* Macros that bindgen cannot evaluate. */
+static const uint64_t SHIM_RX_OFFLOAD_IPV4_CKSUM = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+static const uint64_t SHIM_RX_OFFLOAD_SCATTER = RTE_ETH_RX_OFFLOAD_SCATTER;
+static const uint64_t SHIM_RX_OFFLOAD_RSS_HASH = RTE_ETH_RX_OFFLOAD_RSS_HASH;
+static const uint64_t SHIM_RX_OFFLOAD_UDP_CKSUM = RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+static const uint64_t SHIM_RX_OFFLOAD_TCP_CKSUM = RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
+static const uint64_t SHIM_TX_OFFLOAD_IPV4_CKSUM = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
+static const uint64_t SHIM_TX_OFFLOAD_UDP_CKSUM = RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+static const uint64_t SHIM_TX_OFFLOAD_TCP_CKSUM = RTE_ETH_TX_OFFLOAD_TCP_CKSUM;
+static const uint64_t SHIM_TX_OFFLOAD_TCP_TSO = RTE_ETH_TX_OFFLOAD_TCP_TSO;
+static const uint64_t SHIM_TX_OFFLOAD_MULTI_SEGS = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+static const uint64_t SHIM_TX_OFFLOAD_MBUF_FAST_FREE = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+static const uint64_t SHIM_RSS_IP = RTE_ETH_RSS_IP;
+static const uint64_t SHIM_RSS_TCP = RTE_ETH_RSS_TCP;
+static const uint64_t SHIM_RSS_UDP = RTE_ETH_RSS_UDP;
+static const uint64_t SHIM_MBUF_RX_IP_CKSUM_MASK = RTE_MBUF_F_RX_IP_CKSUM_MASK;
+static const uint64_t SHIM_MBUF_RX_IP_CKSUM_BAD = RTE_MBUF_F_RX_IP_CKSUM_BAD;
+static const uint64_t SHIM_MBUF_RX_IP_CKSUM_GOOD = RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+static const uint64_t SHIM_MBUF_RX_RSS_HASH = RTE_MBUF_F_RX_RSS_HASH;
+static const uint64_t SHIM_MBUF_EXTERNAL = RTE_MBUF_F_EXTERNAL;
+static const uint64_t SHIM_MBUF_INDIRECT = RTE_MBUF_F_INDIRECT;
+
+/* Where the fields of struct rte_mbuf are that Rust reads and writes itself. */
+static const uint64_t SHIM_MBUF_SIZE = sizeof(struct rte_mbuf);
+static const uint64_t SHIM_MBUF_BUF_ADDR = offsetof(struct rte_mbuf, buf_addr);
+static const uint64_t SHIM_MBUF_DATA_OFF = offsetof(struct rte_mbuf, data_off);
+static const uint64_t SHIM_MBUF_REFCNT = offsetof(struct rte_mbuf, refcnt);
+static const uint64_t SHIM_MBUF_NB_SEGS = offsetof(struct rte_mbuf, nb_segs);
+static const uint64_t SHIM_MBUF_PORT = offsetof(struct rte_mbuf, port);
+static const uint64_t SHIM_MBUF_OL_FLAGS = offsetof(struct rte_mbuf, ol_flags);
+static const uint64_t SHIM_MBUF_PKT_LEN = offsetof(struct rte_mbuf, pkt_len);
+static const uint64_t SHIM_MBUF_DATA_LEN = offsetof(struct rte_mbuf, data_len);
+static const uint64_t SHIM_MBUF_BUF_LEN = offsetof(struct rte_mbuf, buf_len);
+static const uint64_t SHIM_MBUF_HASH_RSS = offsetof(struct rte_mbuf, hash.rss);
+static const uint64_t SHIM_MBUF_NEXT = offsetof(struct rte_mbuf, next);
+
+/* What the C compiler thinks of struct rte_eth_fp_ops, to hold bindgen's translation against. */
+static const uint64_t SHIM_FP_OPS_SIZE = sizeof(struct rte_eth_fp_ops);
+static const uint64_t SHIM_FP_OPS_RX_BURST = offsetof(struct rte_eth_fp_ops, rx_pkt_burst);
+static const uint64_t SHIM_FP_OPS_RXQ_DATA = offsetof(struct rte_eth_fp_ops, rxq.data);
+static const uint64_t SHIM_FP_OPS_RXQ_CLBK = offsetof(struct rte_eth_fp_ops, rxq.clbk);
+static const uint64_t SHIM_FP_OPS_TX_BURST = offsetof(struct rte_eth_fp_ops, tx_pkt_burst);
+static const uint64_t SHIM_FP_OPS_TXQ_DATA = offsetof(struct rte_eth_fp_ops, txq.data);
+static const uint64_t SHIM_FP_OPS_TXQ_CLBK = offsetof(struct rte_eth_fp_ops, txq.clbk);
+
+#endif

@@ -1,0 +1,396 @@
+//! A burst as arrays: one pass over all packets at a time, each doing one thing.
+//!
+//! A [`Batch`] owns its packets and keeps, beside them, what the passes need of each: where its header
+//! is, how long it is, its lookup key, its next hop. Packets come in by [`Batch::receive`] and leave by
+//! [`Batch::packets`] or by being dismissed; nothing else moves them. That is the invariant behind the
+//! pointers: while `gathered` is not 0, entry i of every array belongs to packet i.
+//!
+//! Long runs of simple loops are what the processor likes: the loads of different packets do not wait
+//! for one another, and validation does eight headers at once where the processor can. The passes of
+//! this file and its children are the only part of the data path with `unsafe` in it.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(test)]
+mod tests;
+
+use super::buffer::{BURST, Burst, Lengths, PacketBuf, READABLE, RxBurst};
+use super::snapshot::{Family, NextHop, NextHops, Snapshot};
+use crate::drop_reason::DropReason;
+use crate::fib::{Ipv6Key, NextHopId};
+use crate::packet::checksum::decrement_ttl;
+use crate::units::{MacAddr, PortId};
+use std::mem::ManuallyDrop;
+
+/// Entries of each array: a whole number of groups of eight.
+const LANES: usize = BURST;
+
+/// The widest way of validating that this processor has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isa {
+    /// One packet after the other.
+    Scalar,
+    /// Eight at once, with AVX2.
+    Avx2(Avx2),
+}
+
+/// Proof that the processor has AVX2: made only by [`Isa::detect`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Avx2(());
+
+impl Isa {
+    /// What this processor can do.
+    pub fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            return Self::Avx2(Avx2(()));
+        }
+        Self::Scalar
+    }
+
+    /// Its name, as logs print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Avx2(_) => "AVX2",
+        }
+    }
+}
+
+/// What validation found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Bit g: something about the packets 8g to 8g + 7 needs a closer look.
+    pub odd_groups: u8,
+    /// Some frame is longer than the packet in it.
+    pub padded: bool,
+}
+
+/// What a closer look at one packet found; what the passes would have noted of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Examined {
+    /// Bytes of the packet and its Ethernet header, without link padding.
+    pub wire: u32,
+    /// Where it goes.
+    pub key: Key,
+}
+
+/// A lookup key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    /// An IPv4 destination in host byte order.
+    Ipv4(u32),
+    /// An IPv6 destination.
+    Ipv6(Ipv6Key),
+}
+
+/// What the rewriting pass found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rewritten {
+    /// Bit i: packet i is not simply forwarded, and has not been touched.
+    pub special: u64,
+    /// The port all others leave by, if it is one.
+    pub port: Option<PortId>,
+    /// Bytes of the others.
+    pub bytes: u64,
+}
+
+/// A burst of one family and what the passes know of it.
+///
+/// A page of its own, arrays at fixed offsets: when they alias other hot data in their low twelve
+/// address bits, loads wait for unrelated stores.
+#[repr(C, align(4096))]
+pub(super) struct Batch<B> {
+    heads: [*mut u8; LANES],
+    lengths: [Lengths; LANES],
+    wire: [u32; LANES],
+    words: [u32; LANES],
+    keys: [u32; LANES],
+    hops: [NextHopId; LANES],
+    keys6: [Ipv6Key; LANES],
+    gathered: usize,
+    packets: Burst<B>,
+}
+
+// SAFETY: the pointers are only those of packets the batch owns; it may go wherever they may.
+unsafe impl<B: Send> Send for Batch<B> {}
+
+impl<B: PacketBuf> Batch<B> {
+    /// Without packets.
+    pub fn new() -> Box<Self> {
+        Box::new(Self {
+            heads: [std::ptr::null_mut(); LANES],
+            lengths: [Lengths::default(); LANES],
+            wire: [0; LANES],
+            words: [0; LANES],
+            keys: [0; LANES],
+            hops: [NextHopId::NONE; LANES],
+            keys6: [Ipv6Key::default(); LANES],
+            gathered: 0,
+            packets: Burst::new(),
+        })
+    }
+
+    /// How many packets there are.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// The packets themselves, to be sent or freed. The arrays are forgotten.
+    #[inline(always)]
+    pub fn packets(&mut self) -> &mut Burst<B> {
+        self.gathered = 0;
+        &mut self.packets
+    }
+
+    /// Takes what has arrived and notes where each header is and how long each frame. Returns how many
+    /// packets and how many bytes there are.
+    #[inline(always)]
+    pub fn receive(&mut self, queue: &mut impl RxBurst<Buf = B>) -> (usize, u64) {
+        queue.receive(self.packets());
+        (self.len(), self.gather())
+    }
+
+    /// Notes where each header is and how long each frame; returns the bytes of all.
+    #[inline(always)]
+    pub fn gather(&mut self) -> u64 {
+        let mut bytes = 0;
+        for (i, packet) in self.packets.iter().enumerate() {
+            let lengths = packet.lengths();
+            self.heads[i] = packet.head();
+            self.lengths[i] = lengths;
+            bytes += u64::from(lengths.frame());
+        }
+        self.gathered = self.packets.len();
+        bytes
+    }
+
+    /// Bit i: packet i is of the other family, by its EtherType. Anything that is not IPv6 passes for
+    /// IPv4 here; validation will find it.
+    #[inline(always)]
+    pub fn strangers(&self, family: Family) -> u64 {
+        let mut others = 0;
+        for (i, &head) in self.heads[..self.gathered].iter().enumerate() {
+            // SAFETY: READABLE bytes are readable behind each head that was gathered.
+            let ethertype = unsafe { head.add(12).cast::<[u8; 2]>().read() };
+            let is_ipv6 = ethertype == Family::Ipv6.ethertype();
+            others |= u64::from(is_ipv6 != (family == Family::Ipv6)) << i;
+        }
+        others
+    }
+
+    /// Moves the packets in `mask` to `other`, freeing what that held; order is kept on both sides.
+    #[inline]
+    pub fn part(&mut self, mask: u64, other: &mut Self) {
+        B::free(other.packets());
+        let count = self.gathered;
+        let (mut kept, mut moved) = (0, 0);
+        // SAFETY: the length is set to 0 first, so that the packets belong to this loop alone. It reads
+        // each of the `count` packets once and writes it to both sides, but only one side's position
+        // goes past it, so that side owns it; the other's copy is overwritten or stays behind the end.
+        // Neither position is ever beyond i, so that all writes are inside and none hits a packet that
+        // has not been read.
+        unsafe {
+            self.packets.set_len(0);
+            let (here, there) = (self.packets.as_mut_ptr(), other.packets.as_mut_ptr());
+            for i in 0..count {
+                let goes = (mask >> i & 1) as usize;
+                let packet = ManuallyDrop::new(here.add(i).read());
+                here.add(kept).copy_from_nonoverlapping(&*packet, 1);
+                there.add(moved).copy_from_nonoverlapping(&*packet, 1);
+                (self.heads[kept], other.heads[moved]) = (self.heads[i], self.heads[i]);
+                (self.lengths[kept], other.lengths[moved]) = (self.lengths[i], self.lengths[i]);
+                kept += 1 - goes;
+                moved += goes;
+            }
+            self.packets.set_len(kept);
+            other.packets.set_len(moved);
+        }
+        self.gathered = kept;
+        other.gathered = moved;
+    }
+
+    /// Checks every header and notes lookup keys, lengths without padding, new TTL words. Groups that
+    /// it reports as odd have to be examined; for the others everything is noted.
+    #[inline(always)]
+    pub fn validate(&mut self, family: Family, mac: MacAddr, isa: Isa) -> Verdict {
+        match isa {
+            Isa::Scalar => Verdict { odd_groups: u8::MAX, padded: true },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(_) => self.validate_eight(family, mac),
+            #[cfg(not(target_arch = "x86_64"))]
+            Isa::Avx2(_) => Verdict { odd_groups: u8::MAX, padded: true },
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn validate_eight(&mut self, family: Family, mac: MacAddr) -> Verdict {
+        let count = self.gathered;
+        if count == 0 {
+            return Verdict { odd_groups: 0, padded: false };
+        }
+        let groups = count.div_ceil(avx2::GROUP);
+        // The last group is filled up with its last packet: looked at again, never written.
+        let (head, lengths) = (self.heads[count - 1], self.lengths[count - 1]);
+        for i in count..groups * avx2::GROUP {
+            (self.heads[i], self.lengths[i]) = (head, lengths);
+        }
+        let Self { heads, lengths, wire, words, keys, keys6, .. } = self;
+        const { assert!(READABLE >= 54) };
+        // SAFETY: an Isa::Avx2 exists only where the processor has it; READABLE bytes are readable
+        // behind each gathered head, and the filling repeats one of them; count <= LANES = 8 * 8.
+        unsafe {
+            match family {
+                Family::Ipv4 => avx2::validate_ipv4(avx2::Ipv4Lanes { heads, lengths, wire, words, keys }, groups, mac),
+                Family::Ipv6 => avx2::validate_ipv6(avx2::Ipv6Lanes { heads, lengths, wire, keys: keys6 }, groups, mac),
+            }
+        }
+    }
+
+    /// Looks closer at each packet of the odd groups: `look` says what the passes need to know, or why
+    /// the packet goes no further; those are appended to `trash`, which has room for a burst.
+    pub fn examine(
+        &mut self,
+        odd_groups: u8,
+        trash: &mut Burst<B>,
+        mut look: impl FnMut(&B) -> Result<Examined, DropReason>,
+        mut dropped: impl FnMut(DropReason),
+    ) {
+        let mut kept = 0;
+        for i in 0..self.gathered {
+            if odd_groups >> (i / 8) & 1 == 0 {
+                self.keep(kept, i);
+            } else {
+                match look(&self.packets[i]) {
+                    Err(reason) => {
+                        dropped(reason);
+                        continue;
+                    }
+                    Ok(Examined { wire, key }) => {
+                        self.keep(kept, i);
+                        self.wire[kept] = wire;
+                        match key {
+                            Key::Ipv4(key) => {
+                                self.keys[kept] = key;
+                                // SAFETY: READABLE bytes are readable behind each gathered head.
+                                let word = unsafe { self.heads[kept].add(TTL_WORD).cast::<[u8; 4]>().read() };
+                                self.words[kept] = decrement_ttl(u32::from_le_bytes(word));
+                            }
+                            Key::Ipv6(key) => self.keys6[kept] = key,
+                        }
+                    }
+                }
+            }
+            kept += 1;
+        }
+        self.discard(kept, trash);
+    }
+
+    /// Appends the packets in `mask` to `trash`, which has room for a burst; `dropped` gets the position
+    /// of each.
+    pub fn dismiss(&mut self, mask: u64, trash: &mut Burst<B>, mut dropped: impl FnMut(&Self, usize)) {
+        let mut kept = 0;
+        for i in 0..self.gathered {
+            if mask >> i & 1 != 0 {
+                dropped(self, i);
+            } else {
+                self.keep(kept, i);
+                kept += 1;
+            }
+        }
+        self.discard(kept, trash);
+    }
+
+    /// Moves packet `from` and what is known of it to `to`; what was there goes the other way.
+    #[inline(always)]
+    fn keep(&mut self, to: usize, from: usize) {
+        if to == from {
+            return;
+        }
+        self.packets.swap(to, from);
+        self.heads[to] = self.heads[from];
+        self.lengths[to] = self.lengths[from];
+        self.wire[to] = self.wire[from];
+        self.words[to] = self.words[from];
+        self.keys[to] = self.keys[from];
+        self.keys6[to] = self.keys6[from];
+        self.hops[to] = self.hops[from];
+    }
+
+    /// Appends all packets from `kept` on to `trash`.
+    fn discard(&mut self, kept: usize, trash: &mut Burst<B>) {
+        self.gathered = self.gathered.min(kept);
+        trash.extend(self.packets.drain(kept..));
+    }
+
+    /// Cuts link padding off.
+    pub fn trim(&mut self) {
+        for i in 0..self.gathered {
+            if self.lengths[i].frame() != self.wire[i] {
+                self.packets[i].truncate(self.wire[i]);
+            }
+        }
+    }
+
+    /// Looks all destinations up.
+    #[inline(always)]
+    pub fn look_up(&mut self, family: Family, tables: &Snapshot) {
+        let count = self.gathered;
+        let hops = &mut self.hops[..count];
+        match family {
+            Family::Ipv4 => tables.ipv4.lookup_bulk(&self.keys[..count], hops),
+            Family::Ipv6 => tables.ipv6.lookup_bulk(&self.keys6[..count], hops),
+        }
+    }
+
+    /// Gives each packet its new Ethernet header, TTL and checksum, unless one comparison says that it is
+    /// out of the ordinary.
+    #[inline(always)]
+    pub fn rewrite(&mut self, family: Family, next_hops: &NextHops) -> Rewritten {
+        let first = next_hops.get(self.hops[0]).port;
+        let (mut special, mut ports_differ, mut bytes) = (0, 0, 0);
+        for i in 0..self.gathered {
+            let hop = next_hops.get(self.hops[i]);
+            let wire = self.wire[i];
+            if wire > hop.max_frame {
+                special |= 1 << i;
+                continue;
+            }
+            // SAFETY: validated or examined, the packet has an Ethernet and a whole IP header in its
+            // first segment, which is writable and ours.
+            unsafe {
+                let head = self.heads[i];
+                head.copy_from_nonoverlapping(hop.header.as_ptr(), 14);
+                match family {
+                    Family::Ipv4 => head.add(TTL_WORD).cast::<[u8; 4]>().write(self.words[i].to_le_bytes()),
+                    Family::Ipv6 => *head.add(HOP_LIMIT) -= 1,
+                }
+            }
+            ports_differ |= hop.port.0 ^ first.0;
+            bytes += u64::from(wire);
+        }
+        Rewritten { special, port: (ports_differ == 0).then_some(first), bytes }
+    }
+
+    /// The next hop of packet i, which has been looked up, and the packet's length in a frame.
+    pub fn next_hop<'a>(&self, i: usize, next_hops: &'a NextHops) -> (&'a NextHop, u32) {
+        (next_hops.get(self.hops[i]), self.wire[i])
+    }
+
+    /// Hands each packet with its port and length to `put`, in order.
+    #[inline(always)]
+    pub fn scatter(&mut self, next_hops: &NextHops, mut put: impl FnMut(PortId, B, u32)) {
+        self.gathered = 0;
+        for (i, packet) in self.packets.drain(..).enumerate() {
+            put(next_hops.get(self.hops[i]).port, packet, self.wire[i]);
+        }
+    }
+}
+
+/// Where TTL, protocol and checksum of an IPv4 header stand in a frame.
+const TTL_WORD: usize = 22;
+
+/// Where the hop limit of an IPv6 header stands in a frame.
+const HOP_LIMIT: usize = 21;

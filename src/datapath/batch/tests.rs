@@ -1,0 +1,194 @@
+use super::*;
+use crate::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
+use crate::packet::{self, Frame};
+use proptest::prelude::*;
+
+const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+
+fn batch(pool: &MemoryPool, frames: &[Vec<u8>]) -> Box<Batch<MemoryPacket>> {
+    let mut queue = MemoryQueue::new(LANES);
+    queue.packets.extend(frames.iter().map(|frame| pool.packet(frame)));
+    let mut batch = Batch::new();
+    let (count, bytes) = batch.receive(&mut queue);
+    assert_eq!(count, frames.len());
+    assert_eq!(bytes, frames.iter().map(|frame| frame.len() as u64).sum());
+    batch
+}
+
+fn frames(batch: &mut Batch<MemoryPacket>) -> Vec<Vec<u8>> {
+    batch.packets().iter().map(MemoryPacket::frame).collect()
+}
+
+/// A good IPv4 or IPv6 header in a frame, then some bytes of it damaged.
+fn frame() -> impl Strategy<Value = Vec<u8>> {
+    let ipv4 = (any::<[u8; 2]>(), 0..30usize, any::<u8>(), 0..12usize, any::<[u8; 8]>()).prop_map(
+        |(id, payload, ttl, padding, addresses)| {
+            let mut frame = [&MAC.0[..], &[2, 0, 0, 0, 0, 9, 8, 0], &[0; 20]].concat();
+            frame[14] = 0x45;
+            frame[16..18].copy_from_slice(&(20 + payload as u16).to_be_bytes());
+            frame[18..20].copy_from_slice(&id);
+            (frame[22], frame[23]) = (ttl, 17);
+            frame[26..34].copy_from_slice(&addresses);
+            let sum = packet::checksum::Sum::of(&frame[14..34]).checksum();
+            frame[24..26].copy_from_slice(&sum.get().to_be_bytes());
+            frame.resize(34 + payload + padding, 0x5a);
+            frame
+        },
+    );
+    let ipv6 = (any::<u8>(), 0..30usize, any::<u8>(), 0..12usize, any::<[u8; 32]>()).prop_map(
+        |(class, payload, limit, padding, addresses)| {
+            let mut frame = [&MAC.0[..], &[2, 0, 0, 0, 0, 9, 0x86, 0xdd], &[0; 40]].concat();
+            frame[14] = 0x60 | class >> 4;
+            frame[18..20].copy_from_slice(&(payload as u16).to_be_bytes());
+            (frame[20], frame[21]) = (17, limit);
+            frame[22..54].copy_from_slice(&addresses);
+            frame.resize(54 + payload + padding, 0x5a);
+            frame
+        },
+    );
+    let damage = proptest::option::weighted(0.4, (0..64usize, any::<u8>()));
+    let cut = proptest::option::weighted(0.1, 0..60usize);
+    (prop_oneof![ipv4, ipv6], damage, cut).prop_map(|(mut frame, damage, cut)| {
+        if let Some((at, with)) = damage
+            && let Some(byte) = frame.get_mut(at)
+        {
+            *byte = with;
+        }
+        frame.truncate(cut.unwrap_or(frame.len()));
+        frame
+    })
+}
+
+/// What one packet's closer look notes, with the TTL.
+fn look(frame: &[u8]) -> Option<(Family, u32, Key, u8)> {
+    let frame =
+        Frame { first_segment: frame, frame_len: frame.len() as u32, checksum: packet::ChecksumStatus::Unknown };
+    match packet::examine(frame, MAC).ok()? {
+        packet::Examined::V4 { destination, total_len, ttl } => {
+            Some((Family::Ipv4, 14 + u32::from(total_len), Key::Ipv4(destination), ttl))
+        }
+        packet::Examined::V6 { destination: (high, low), total_len, hop_limit } => {
+            Some((Family::Ipv6, 14 + total_len, Key::Ipv6(Ipv6Key { high, low }), hop_limit))
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Where the vector way calls a group good, the scalar way does and both note the same.
+    #[test]
+    fn vector_validation_agrees_with_the_scalar_one(
+        frames in proptest::collection::vec(frame(), 1..=LANES),
+        ipv6: bool,
+    ) {
+        let isa = Isa::detect();
+        prop_assume!(isa != Isa::Scalar);
+        let family = if ipv6 { Family::Ipv6 } else { Family::Ipv4 };
+        let pool = MemoryPool::default();
+        let mut batch = batch(&pool, &frames);
+        let verdict = batch.validate(family, MAC, isa);
+        for (i, frame) in frames.iter().enumerate() {
+            if verdict.odd_groups >> (i / 8) & 1 != 0 {
+                continue;
+            }
+            let Some((found, wire, key, ttl)) = look(frame) else {
+                return Err(TestCaseError::fail(format!("packet {i} passed: {frame:02x?}")));
+            };
+            prop_assert_eq!(found, family);
+            prop_assert!(ttl > 1);
+            prop_assert_eq!(batch.wire[i], wire);
+            prop_assert!(verdict.padded || wire as usize == frame.len());
+            match key {
+                Key::Ipv4(key) => {
+                    prop_assert_eq!(batch.keys[i], key);
+                    let word = u32::from_le_bytes(frame[22..26].try_into().unwrap());
+                    prop_assert_eq!(batch.words[i], decrement_ttl(word));
+                }
+                Key::Ipv6(key) => prop_assert_eq!(batch.keys6[i], key),
+            }
+        }
+    }
+
+    /// A good frame without padding, alone or repeated, is not odd to the vector way: else it would be
+    /// right but slow.
+    #[test]
+    fn common_packets_need_no_closer_look(frame in frame(), copies in 1..=LANES) {
+        let isa = Isa::detect();
+        prop_assume!(isa != Isa::Scalar);
+        let Some((family, wire, _, ttl)) = look(&frame) else { return Ok(()) };
+        let coarse = family == Family::Ipv6 && (wire == 54 || frame[22..24] == [0, 0]);
+        prop_assume!(ttl > 1 && !coarse && frame[14] != 0x46);
+        let plain = family == Family::Ipv6 || frame[14] == 0x45;
+        prop_assume!(plain);
+        let pool = MemoryPool::default();
+        let mut batch = batch(&pool, &vec![frame.clone(); copies]);
+        let verdict = batch.validate(family, MAC, isa);
+        prop_assert_eq!(verdict, Verdict { odd_groups: 0, padded: wire as usize != frame.len() });
+    }
+
+    /// Parting keeps each packet once, on its side, in order.
+    #[test]
+    fn parting_keeps_every_packet_in_order(count in 1..=LANES, mask: u64) {
+        let pool = MemoryPool::default();
+        let all: Vec<Vec<u8>> = (0..count).map(|i| vec![i as u8; 14 + i]).collect();
+        let mut here = batch(&pool, &all);
+        let mut there = Batch::new();
+        here.part(mask, &mut there);
+        let side = |bit| all.iter().enumerate().filter(|(i, _)| mask >> i & 1 == bit).map(|(_, f)| f.clone()).collect::<Vec<_>>();
+        for (batch, bit) in [(&mut here, 0), (&mut there, 1)] {
+            prop_assert_eq!(batch.gathered, batch.packets.len());
+            for i in 0..batch.gathered {
+                prop_assert_eq!(batch.heads[i], batch.packets[i].head());
+                prop_assert_eq!(batch.lengths[i], batch.packets[i].lengths());
+            }
+            prop_assert_eq!(frames(batch), side(bit));
+        }
+        drop((here, there));
+        prop_assert_eq!(pool.outstanding(), 0);
+    }
+
+    /// Dismissing takes exactly the marked packets and keeps the others in order, arrays along with them.
+    #[test]
+    fn dismissing_keeps_the_others_in_order(count in 1..=LANES, mask: u64) {
+        let pool = MemoryPool::default();
+        let all: Vec<Vec<u8>> = (0..count).map(|i| vec![i as u8; 14 + i]).collect();
+        let mut batch = batch(&pool, &all);
+        for i in 0..count {
+            batch.wire[i] = i as u32;
+        }
+        let (mut trash, mut seen) = (Burst::new(), 0);
+        batch.dismiss(mask, &mut trash, |batch, i| {
+            assert_eq!(batch.wire[i], i as u32);
+            seen |= 1u64 << i;
+        });
+        let all_bits = u64::MAX >> (LANES - count);
+        prop_assert_eq!(seen, mask & all_bits);
+        prop_assert_eq!(trash.len() as u32, seen.count_ones());
+        for i in 0..batch.gathered {
+            prop_assert_eq!(batch.heads[i], batch.packets[i].head());
+            prop_assert_eq!(batch.wire[i] as usize + 14, batch.packets[i].frame().len());
+        }
+        let kept: Vec<_> = (0..count).filter(|i| mask >> i & 1 == 0).map(|i| all[i].clone()).collect();
+        prop_assert_eq!(frames(&mut batch), kept);
+    }
+}
+
+#[test]
+fn a_chained_frame_is_odd_even_if_its_first_segment_has_the_packet() {
+    let isa = Isa::detect();
+    let pool = MemoryPool::default();
+    let mut frame = [&MAC.0[..], &[2, 0, 0, 0, 0, 9, 8, 0], &[0x45, 0, 0, 20, 0, 0, 0, 0, 9, 17, 0, 0]].concat();
+    frame.extend([192, 0, 2, 1, 192, 0, 2, 2]);
+    let sum = packet::checksum::Sum::of(&frame[14..34]).checksum();
+    frame[24..26].copy_from_slice(&sum.get().to_be_bytes());
+    for (rest, odd_groups) in [(&[][..], 0), (&[0; 26][..], 1)] {
+        let mut queue = MemoryQueue::new(1);
+        queue.packets.push_back(pool.chain(&frame, rest, packet::ChecksumStatus::Unknown));
+        let mut batch = Batch::new();
+        batch.receive(&mut queue);
+        if isa != Isa::Scalar {
+            assert_eq!(batch.validate(Family::Ipv4, MAC, isa).odd_groups, odd_groups);
+        }
+    }
+}

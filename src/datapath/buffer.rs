@@ -1,0 +1,97 @@
+//! What the data path asks of packets and of the queues that give and take them.
+
+use arrayvec::ArrayVec;
+
+/// Most packets that are received, forwarded and sent as one.
+pub const BURST: usize = 64;
+
+/// Packets on their way together. Dropping it frees them.
+pub type Burst<B> = ArrayVec<B, BURST>;
+
+/// How many bytes behind [`PacketBuf::head`] can always be read, however short the frame is.
+///
+/// It lets headers be read before their lengths are checked.
+pub const READABLE: usize = 64;
+
+/// What the network card says of an IPv4 header checksum.
+pub use crate::packet::ChecksumStatus;
+
+/// One frame, owned: whoever holds it is the only one, and dropping it frees it.
+///
+/// # Safety
+///
+/// As long as the packet is neither dropped nor sent, nor changed through `&mut self`, and however
+/// often the value itself is moved:
+/// - `head()` gives the same pointer, and [`READABLE`] bytes behind it are initialised and readable;
+/// - `segment_len` bytes behind it are writable, and nobody else reads or writes them.
+pub unsafe trait PacketBuf: Sized {
+    /// The first byte of the frame.
+    fn head(&self) -> *mut u8;
+
+    /// Length of the frame and of its first segment.
+    fn lengths(&self) -> Lengths;
+
+    /// The first segment: the whole frame unless it is chained.
+    fn segment(&self) -> &[u8];
+
+    /// Cuts the frame to `len` bytes; does nothing if it is not longer.
+    fn truncate(&mut self, len: u32);
+
+    /// What the network card said of the IPv4 header checksum.
+    fn checksum(&self) -> ChecksumStatus;
+
+    /// Frees all packets of a burst at once.
+    fn free(packets: &mut Burst<Self>) {
+        packets.clear();
+    }
+}
+
+/// Length of a frame and of its first segment, in one word as network drivers keep them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(transparent)]
+pub struct Lengths(u64);
+
+impl Lengths {
+    /// From a word whose lower half is the frame's length and whose next 16 bits are the first
+    /// segment's. The rest is ignored.
+    #[inline(always)]
+    pub fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+
+    /// Of a frame of `frame` bytes that starts with a segment of `segment` bytes.
+    pub fn new(frame: u32, segment: u16) -> Self {
+        Self(u64::from(frame) | u64::from(segment) << 32)
+    }
+
+    /// Bytes of the frame, all segments.
+    #[inline(always)]
+    pub fn frame(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Bytes of the first segment.
+    #[inline(always)]
+    pub fn segment(self) -> u16 {
+        (self.0 >> 32) as u16
+    }
+}
+
+/// A queue that packets are received from.
+pub trait RxBurst {
+    /// The packets it gives.
+    type Buf: PacketBuf;
+
+    /// Appends what has arrived, as much as `burst` has room for, and says how many. Never waits.
+    fn receive(&mut self, burst: &mut Burst<Self::Buf>) -> usize;
+}
+
+/// A queue that packets are sent to.
+pub trait TxBurst {
+    /// The packets it takes.
+    type Buf: PacketBuf;
+
+    /// Takes packets from the front of `burst`, as many as there is room for, and says how many; the
+    /// others stay in order. Never waits.
+    fn transmit(&mut self, burst: &mut Burst<Self::Buf>) -> usize;
+}

@@ -1,0 +1,134 @@
+//! What a worker counts. Each counter has one writer, the worker; anybody may read.
+
+use crate::drop_reason::DropReason;
+use crate::units::{CoreId, PortId};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A number that one thread adds to and any thread reads.
+///
+/// A reader may see several counters of a worker a few packets apart; at rest they agree.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `n`. For the one writing thread only: another's additions could be lost.
+    #[inline(always)]
+    pub fn add(&self, n: u64) {
+        // A load and a store cost what a plain addition costs; a fetch_add would lock the bus.
+        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+
+    /// Its value.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// What one worker counts for one port.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct PortCounters {
+    /// Packets received.
+    pub rx_packets: Counter,
+    /// Their bytes, Ethernet header included, frame check sequence not.
+    pub rx_bytes: Counter,
+    /// Packets that the device took for transmission.
+    pub tx_packets: Counter,
+    /// Their bytes.
+    pub tx_bytes: Counter,
+    /// Packets that the device refused; also in [`DropReason::TxFull`].
+    pub tx_dropped: Counter,
+    /// Bursts handed to the device.
+    pub doorbells: Counter,
+}
+
+/// How many buckets [`WorkerCounters::burst_histogram`] has.
+pub const HISTOGRAM_BUCKETS: usize = 7;
+
+/// The sizes each bucket of [`WorkerCounters::burst_histogram`] stands for.
+pub const HISTOGRAM_LABELS: [&str; HISTOGRAM_BUCKETS] = ["1", "2-3", "4-7", "8-15", "16-31", "32-63", "64"];
+
+/// What one worker counts. Aligned so that no two workers write to one cache line, nor to neighbours
+/// that a prefetcher fetches in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct WorkerCounters {
+    /// Turns of the poll loop.
+    pub polls: Counter,
+    /// Turns that received something.
+    pub busy_polls: Counter,
+    /// Packets received.
+    pub packets: Counter,
+    /// Time-stamp counter cycles spent in busy turns.
+    pub busy_cycles: Counter,
+    /// Bursts by size: 1, 2–3, 4–7, 8–15, 16–31, 32–63, 64.
+    pub burst_histogram: [Counter; HISTOGRAM_BUCKETS],
+    /// Packets dropped, by [`DropReason`].
+    drops: [Counter; DropReason::COUNT],
+    /// The worker's core.
+    pub core: CoreId,
+    ports: Box<[PortCounters]>,
+}
+
+impl WorkerCounters {
+    /// All zero, for a worker on `core` and `ports` ports.
+    pub fn new(core: CoreId, ports: usize) -> Self {
+        Self {
+            polls: Counter::default(),
+            busy_polls: Counter::default(),
+            packets: Counter::default(),
+            busy_cycles: Counter::default(),
+            burst_histogram: Default::default(),
+            drops: Default::default(),
+            core,
+            ports: (0..ports).map(|_| PortCounters::default()).collect(),
+        }
+    }
+
+    /// Those of one port.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such port.
+    #[inline(always)]
+    pub fn port(&self, port: PortId) -> &PortCounters {
+        &self.ports[port.index()]
+    }
+
+    /// Packets dropped for one reason.
+    #[inline(always)]
+    pub fn drops(&self, reason: DropReason) -> &Counter {
+        &self.drops[reason as usize]
+    }
+
+    /// Packets dropped for any reason.
+    pub fn total_drops(&self) -> u64 {
+        self.drops.iter().map(Counter::get).sum()
+    }
+
+    /// Counts a received burst of 1 to 64 packets.
+    #[inline(always)]
+    pub fn count_burst(&self, size: usize) {
+        self.busy_polls.add(1);
+        self.packets.add(size as u64);
+        let bucket = (usize::BITS - 1 - (size | 1).leading_zeros()) as usize;
+        self.burst_histogram[bucket.min(HISTOGRAM_BUCKETS - 1)].add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_fall_into_the_bucket_of_their_label() {
+        for size in 1..=64 {
+            let counters = WorkerCounters::new(CoreId(0), 0);
+            counters.count_burst(size);
+            let bucket = counters.burst_histogram.iter().position(|bucket| bucket.get() == 1).unwrap();
+            let label = HISTOGRAM_LABELS[bucket];
+            let (low, high) = label.split_once('-').unwrap_or((label, label));
+            assert!((low.parse().unwrap()..=high.parse().unwrap()).contains(&size), "{size} is in {label}");
+        }
+    }
+}

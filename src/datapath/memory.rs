@@ -1,0 +1,144 @@
+//! Packets and queues in plain memory: the data path without a device, for tests and measurements.
+
+use super::buffer::{Burst, Lengths, PacketBuf, READABLE, RxBurst, TxBurst};
+use crate::packet::ChecksumStatus;
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Makes packets and knows how many of them have not been freed.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryPool {
+    outstanding: Arc<AtomicUsize>,
+}
+
+impl MemoryPool {
+    /// A packet with a copy of `frame`.
+    pub fn packet(&self, frame: &[u8]) -> MemoryPacket {
+        self.chain(frame, &[], ChecksumStatus::Unknown)
+    }
+
+    /// A packet whose first segment has a copy of `first` and whose others together have one of `rest`;
+    /// `checksum` is what a network card would have said.
+    ///
+    /// # Panics
+    ///
+    /// If a segment is longer than 65535 bytes.
+    pub fn chain(&self, first: &[u8], rest: &[u8], checksum: ChecksumStatus) -> MemoryPacket {
+        assert!(first.len() <= usize::from(u16::MAX) && rest.len() <= usize::from(u16::MAX));
+        self.outstanding.fetch_add(1, Relaxed);
+        // What is behind a frame is what an earlier one left there.
+        let mut memory = vec![0xa5; first.len() + READABLE];
+        memory[..first.len()].copy_from_slice(first);
+        MemoryPacket {
+            memory: NonNull::from(Box::leak(memory.into_boxed_slice())),
+            segment_len: first.len(),
+            rest: rest.to_vec(),
+            checksum,
+            pool: self.clone(),
+        }
+    }
+
+    /// How many packets have not been freed.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding.load(Relaxed)
+    }
+}
+
+/// A packet of a [`MemoryPool`].
+#[derive(Debug)]
+pub struct MemoryPacket {
+    memory: NonNull<[u8]>,
+    segment_len: usize,
+    rest: Vec<u8>,
+    checksum: ChecksumStatus,
+    pool: MemoryPool,
+}
+
+// SAFETY: the memory is the packet's alone.
+unsafe impl Send for MemoryPacket {}
+
+impl MemoryPacket {
+    /// The frame, all segments.
+    pub fn frame(&self) -> Vec<u8> {
+        [self.segment(), &self.rest].concat()
+    }
+}
+
+impl Drop for MemoryPacket {
+    fn drop(&mut self) {
+        self.pool.outstanding.fetch_sub(1, Relaxed);
+        // SAFETY: the pointer came from a leaked box and is released once, here.
+        drop(unsafe { Box::from_raw(self.memory.as_ptr()) });
+    }
+}
+
+// SAFETY: the memory stays where it is until the packet is dropped, has READABLE bytes behind the
+// segment, and is only reached through the packet.
+unsafe impl PacketBuf for MemoryPacket {
+    fn head(&self) -> *mut u8 {
+        self.memory.as_ptr().cast()
+    }
+
+    fn lengths(&self) -> Lengths {
+        Lengths::new((self.segment_len + self.rest.len()) as u32, self.segment_len as u16)
+    }
+
+    fn segment(&self) -> &[u8] {
+        // SAFETY: `segment_len` never exceeds the memory, which nobody writes while `self` is borrowed.
+        unsafe { std::slice::from_raw_parts(self.head(), self.segment_len) }
+    }
+
+    fn truncate(&mut self, len: u32) {
+        let len = len as usize;
+        self.rest.truncate(len.saturating_sub(self.segment_len));
+        self.segment_len = self.segment_len.min(len);
+    }
+
+    fn checksum(&self) -> ChecksumStatus {
+        self.checksum
+    }
+}
+
+/// A queue with room for so many packets: a transmit queue on one side, a receive queue on the other.
+#[derive(Debug)]
+pub struct MemoryQueue {
+    /// What is in it, the oldest first.
+    pub packets: VecDeque<MemoryPacket>,
+    room: usize,
+    largest_burst: usize,
+}
+
+impl MemoryQueue {
+    /// With room for `room` packets, that gives and takes any burst.
+    pub fn new(room: usize) -> Self {
+        Self { packets: VecDeque::new(), room, largest_burst: usize::MAX }
+    }
+
+    /// The same, giving at most `burst` packets at once.
+    pub fn in_bursts_of(mut self, burst: usize) -> Self {
+        self.largest_burst = burst;
+        self
+    }
+}
+
+impl RxBurst for MemoryQueue {
+    type Buf = MemoryPacket;
+
+    fn receive(&mut self, burst: &mut Burst<MemoryPacket>) -> usize {
+        let count = self.packets.len().min(burst.remaining_capacity()).min(self.largest_burst);
+        burst.extend(self.packets.drain(..count));
+        count
+    }
+}
+
+impl TxBurst for MemoryQueue {
+    type Buf = MemoryPacket;
+
+    fn transmit(&mut self, burst: &mut Burst<MemoryPacket>) -> usize {
+        let count = burst.len().min(self.room.saturating_sub(self.packets.len()));
+        self.packets.extend(burst.drain(..count));
+        count
+    }
+}

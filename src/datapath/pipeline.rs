@@ -1,0 +1,266 @@
+//! The whole way of a packet, a burst at a time.
+
+use super::batch::{self, Batch, Isa, Key, Rewritten};
+use super::buffer::{BURST, Burst, PacketBuf, RxBurst, TxBurst};
+use super::counters::WorkerCounters;
+use super::output::Output;
+use super::snapshot::{ETHERNET_HEADER, Family, NextHop, Snapshot};
+use crate::drop_reason::DropReason;
+use crate::fib::Ipv6Key;
+use crate::packet::{self, Examined};
+use crate::units::{MacAddr, PortId};
+
+/// Where a burst came in.
+#[derive(Clone, Copy, Debug)]
+pub struct Ingress {
+    /// The port.
+    pub port: PortId,
+    /// Its MAC address; frames to any other are not ours.
+    pub mac: MacAddr,
+}
+
+/// One worker's room to forward in. It keeps nothing from one burst to the next but a guess.
+pub struct Pipeline<B> {
+    ipv4: Box<Batch<B>>,
+    ipv6: Box<Batch<B>>,
+    groups: Box<[Group<B>]>,
+    trash: Burst<B>,
+    guess: Guess,
+    isa: Isa,
+}
+
+/// What the last burst was: the next is usually like it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Guess {
+    All(Family),
+    Mixed,
+}
+
+/// Packets of one burst that leave by one port.
+struct Group<B> {
+    packets: Burst<B>,
+    bytes: u64,
+}
+
+impl<B: PacketBuf> Pipeline<B> {
+    /// For `ports` ports, validating by `isa`.
+    pub fn new(ports: usize, isa: Isa) -> Self {
+        Self {
+            ipv4: Batch::new(),
+            ipv6: Batch::new(),
+            groups: (0..ports).map(|_| Group { packets: Burst::new(), bytes: 0 }).collect(),
+            trash: Burst::new(),
+            guess: Guess::All(Family::Ipv4),
+            isa,
+        }
+    }
+
+    /// Receives a burst and forwards it: afterwards each packet is with a device, or freed and counted
+    /// under its reason. Returns how many there were.
+    #[inline(always)]
+    pub fn forward<T: TxBurst<Buf = B>>(
+        &mut self,
+        queue: &mut impl RxBurst<Buf = B>,
+        ingress: Ingress,
+        tables: &Snapshot,
+        outputs: &mut [Output<T>],
+        counters: &WorkerCounters,
+    ) -> usize {
+        let (family, mixed) = match self.guess {
+            Guess::All(family) => (family, false),
+            Guess::Mixed => (Family::Ipv4, true),
+        };
+        let (count, bytes) = self.batch(family).receive(queue);
+        if count == 0 {
+            return 0;
+        }
+        counters.count_burst(count);
+        counters.port(ingress.port).rx_packets.add(count as u64);
+        counters.port(ingress.port).rx_bytes.add(bytes);
+
+        if mixed {
+            self.part(family);
+        }
+        let mut path = Path { ingress, tables, outputs, counters };
+        if self.forward_family(family, !mixed, &mut path) {
+            self.forward_family(family.other(), false, &mut path);
+        }
+        count
+    }
+
+    /// Forwards the packets of one family. Where `unparted`, looks for some of the other family among
+    /// them if any is odd. Returns whether the other family has some.
+    #[inline(always)]
+    fn forward_family<T: TxBurst<Buf = B>>(&mut self, family: Family, unparted: bool, path: &mut Path<'_, T>) -> bool {
+        // Validate: version, lengths, checksum, TTL, source, our MAC address; note the destinations.
+        let mac = path.ingress.mac;
+        let isa = self.isa;
+        let mut verdict = self.batch(family).validate(family, mac, isa);
+        if verdict.odd_groups != 0 {
+            if unparted && self.part(family) {
+                verdict = self.batch(family).validate(family, mac, isa);
+            }
+            self.examine(family, verdict.odd_groups, path);
+            verdict.padded = true;
+        }
+        let Self { ipv4, ipv6, groups, trash, .. } = self;
+        let (batch, other) = match family {
+            Family::Ipv4 => (ipv4, ipv6),
+            Family::Ipv6 => (ipv6, ipv4),
+        };
+        let other_waits = other.len() != 0;
+        if verdict.padded {
+            batch.trim();
+        }
+        if batch.len() == 0 {
+            return other_waits;
+        }
+
+        // Look up, then rewrite what is simply forwarded.
+        batch.look_up(family, path.tables);
+        let rewritten = batch.rewrite(family, &path.tables.next_hops);
+        if rewritten.special != 0 {
+            dismiss_special(batch, rewritten, trash, path);
+            if batch.len() == 0 {
+                return other_waits;
+            }
+        }
+
+        // Send: as one burst where all leave by one port.
+        match rewritten.port {
+            Some(port) => path.send(port, batch.packets(), rewritten.bytes),
+            None => scatter(batch, groups, path),
+        }
+        other_waits
+    }
+
+    #[inline(always)]
+    fn batch(&mut self, family: Family) -> &mut Batch<B> {
+        match family {
+            Family::Ipv4 => &mut self.ipv4,
+            Family::Ipv6 => &mut self.ipv6,
+        }
+    }
+
+    /// Moves packets of the other family over to its batch; returns whether there were any. Notes what
+    /// kind of burst it was.
+    fn part(&mut self, family: Family) -> bool {
+        let (batch, other) = match family {
+            Family::Ipv4 => (&mut self.ipv4, &mut self.ipv6),
+            Family::Ipv6 => (&mut self.ipv6, &mut self.ipv4),
+        };
+        let strangers = batch.strangers(family);
+        if strangers == 0 {
+            self.guess = Guess::All(family);
+            return false;
+        }
+        let all = strangers.count_ones() as usize == batch.len();
+        self.guess = if all { Guess::All(family.other()) } else { Guess::Mixed };
+        batch.part(strangers, other);
+        true
+    }
+
+    /// Takes a closer look at groups with something odd in them: most packets turn out good.
+    #[inline(never)]
+    fn examine<T: TxBurst<Buf = B>>(&mut self, family: Family, odd_groups: u8, path: &mut Path<'_, T>) {
+        let Path { ingress, tables, counters, .. } = *path;
+        let batch = match family {
+            Family::Ipv4 => &mut self.ipv4,
+            Family::Ipv6 => &mut self.ipv6,
+        };
+        batch.examine(
+            odd_groups,
+            &mut self.trash,
+            |packet| look(packet, ingress.mac, tables),
+            |reason| counters.drops(reason).add(1),
+        );
+        B::free(&mut self.trash);
+    }
+}
+
+/// What the stages of one burst share.
+struct Path<'a, T> {
+    ingress: Ingress,
+    tables: &'a Snapshot,
+    outputs: &'a mut [Output<T>],
+    counters: &'a WorkerCounters,
+}
+
+impl<T: TxBurst> Path<'_, T> {
+    #[inline(always)]
+    fn send(&mut self, port: PortId, packets: &mut Burst<T::Buf>, bytes: u64) {
+        self.outputs[port.index()].send(packets, bytes, self.counters);
+    }
+}
+
+/// One packet, every check there is before its destination is looked up. A packet whose TTL ends here is
+/// looked up at once, because having no route comes before that.
+#[inline(always)]
+fn look<B: PacketBuf>(packet: &B, mac: MacAddr, tables: &Snapshot) -> Result<batch::Examined, DropReason> {
+    let frame = packet::Frame {
+        first_segment: packet.segment(),
+        frame_len: packet.lengths().frame(),
+        checksum: packet.checksum(),
+    };
+    let (key, length, ttl) = match packet::examine(frame, mac)? {
+        Examined::V4 { destination, total_len, ttl } => (Key::Ipv4(destination), u32::from(total_len), ttl),
+        Examined::V6 { destination, total_len, hop_limit } => {
+            (Key::Ipv6(Ipv6Key { high: destination.0, low: destination.1 }), total_len, hop_limit)
+        }
+    };
+    let wire = ETHERNET_HEADER + length;
+    if ttl <= 1 {
+        return Err(next_hop(key, tables).refusal(wire, true).unwrap_or(DropReason::TtlExpired));
+    }
+    Ok(batch::Examined { wire, key })
+}
+
+#[cold]
+fn next_hop(key: Key, tables: &Snapshot) -> &NextHop {
+    tables.next_hops.get(match key {
+        Key::Ipv4(key) => tables.ipv4.lookup(key),
+        Key::Ipv6(key) => tables.ipv6.lookup(key),
+    })
+}
+
+/// Drops the packets that the rewriting pass left alone, each under its next hop's reason.
+#[cold]
+#[inline(never)]
+fn dismiss_special<T: TxBurst>(
+    batch: &mut Batch<T::Buf>,
+    rewritten: Rewritten,
+    trash: &mut Burst<T::Buf>,
+    path: &mut Path<'_, T>,
+) {
+    let Path { tables, counters, .. } = *path;
+    batch.dismiss(rewritten.special, trash, |batch, i| {
+        let (hop, frame_len) = batch.next_hop(i, &tables.next_hops);
+        // The rewriting pass forwards whatever has no reason to be refused.
+        let reason = hop.refusal(frame_len, false).unwrap_or(DropReason::TooBig);
+        counters.drops(reason).add(1);
+    });
+    T::Buf::free(trash);
+}
+
+/// Sorts packets by port, keeping their order, and sends each group.
+#[inline(never)]
+fn scatter<T: TxBurst>(batch: &mut Batch<T::Buf>, groups: &mut [Group<T::Buf>], path: &mut Path<'_, T>) {
+    let mut used = 0u64;
+    batch.scatter(&path.tables.next_hops, |port, packet, wire| {
+        let group = &mut groups[port.index()];
+        group.packets.push(packet);
+        group.bytes += u64::from(wire);
+        used |= 1 << port.index();
+    });
+    while used != 0 {
+        let port = PortId(used.trailing_zeros() as u16);
+        used &= used - 1;
+        let group = &mut groups[port.index()];
+        path.send(port, &mut group.packets, std::mem::take(&mut group.bytes));
+    }
+}
+
+/// Most ports a pipeline can send to: one bit each while a burst is sorted.
+pub const MAX_PORTS: usize = u64::BITS as usize;
+
+const _: () = assert!(BURST <= u64::BITS as usize, "a burst's packets are marked by the bits of a word");

@@ -1,0 +1,241 @@
+//! IPv6: a table entry per /24, and below it a trie that looks at one byte of the address per node and
+//! leaves out the nodes in which all addresses but those of one child have the same value.
+//!
+//! A *word* is a root entry or a node's entry: either a leaf (next hop and length of its prefix) or the number of a node
+//! with the byte that the node looks at. A node's head has the bits of the address up to that byte, and the leaf for
+//! addresses that differ from them. Since the byte's place is known before the node is read, head and entry are fetched at once.
+//!
+//! Heads hold 64 bits: a node looks either at a byte of the address's high half and leaves out high bytes only, or at the low half
+//! and low bytes only. Above every low node stands a node that looks at the last high byte.
+//!
+//! A lookup takes the value of exactly one leaf, and every change of a route stores at most once to the leaf of a key, so a
+//! lookup sees the old or the new route. A node is filled before a word that leads to it is stored. It never moves further down and is not
+//! written again once it is out of the trie until it is reclaimed, so a lookup that came by an older word still gets an older answer.
+
+use std::net::Ipv6Addr;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+
+use super::NextHopId;
+use super::region::Region;
+
+/// Addresses are told apart by their first 24 bits in the root.
+pub(super) const ROOT_BITS: u8 = 24;
+pub(super) const ROOT: usize = 1 << ROOT_BITS;
+pub(super) const NODES: usize = 1 << 18;
+pub(super) const ENTRIES: usize = NODES << 8;
+/// Keys that [`Ipv6Fib::lookup_bulk`] follows down the trie together.
+const GROUP: usize = 64;
+
+/// An IPv6 address as two numbers in host byte order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(C)]
+pub struct Ipv6Key {
+    /// The first eight bytes: the network.
+    pub high: u64,
+    /// The last eight bytes: the interface.
+    pub low: u64,
+}
+
+impl From<u128> for Ipv6Key {
+    #[inline(always)]
+    fn from(bits: u128) -> Self {
+        Self { high: (bits >> 64) as u64, low: bits as u64 }
+    }
+}
+
+impl From<Ipv6Addr> for Ipv6Key {
+    #[inline(always)]
+    fn from(address: Ipv6Addr) -> Self {
+        u128::from(address).into()
+    }
+}
+
+/// A root entry or a node's entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Word(pub(super) u32);
+
+impl Word {
+    const NODE: u32 = 1 << 31;
+    const LOW: u32 = 1 << 30;
+
+    /// The word for a next hop, from a prefix of `length` bits.
+    pub(super) fn leaf(next_hop: NextHopId, length: u8) -> Self {
+        Self(u32::from(length) << 16 | u32::from(next_hop.0))
+    }
+
+    /// The word for the node that looks at byte `byte` of the address.
+    pub(super) fn node(node: u32, byte: u8) -> Self {
+        let low = if byte >= 8 { Self::LOW } else { 0 };
+        Self(Self::NODE | low | u32::from(7 - (byte & 7)) << 27 | node)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_node(self) -> bool {
+        self.0 & Self::NODE != 0
+    }
+
+    #[inline(always)]
+    fn is_high_node(self) -> bool {
+        self.0 & (Self::NODE | Self::LOW) == Self::NODE
+    }
+
+    #[inline(always)]
+    pub(super) fn is_low(self) -> bool {
+        self.0 & Self::LOW != 0
+    }
+
+    /// A leaf's prefix length.
+    pub(super) fn length(self) -> u8 {
+        (self.0 >> 16) as u8
+    }
+
+    /// A node's number.
+    #[inline(always)]
+    pub(super) fn number(self) -> usize {
+        self.0 as usize & (NODES - 1)
+    }
+
+    /// How far a half of the address is shifted right to bring the node's byte to its end.
+    #[inline(always)]
+    pub(super) fn shift(self) -> u32 {
+        self.0 >> 24 & 0x38
+    }
+
+    /// Position of the entry for a half of an address in the entries of all nodes.
+    #[inline(always)]
+    pub(super) fn entry(self, half: u64) -> usize {
+        self.number() << 8 | (half >> self.shift()) as usize & 255
+    }
+
+    #[inline(always)]
+    fn next_hop(self) -> NextHopId {
+        NextHopId(self.0 as u16)
+    }
+}
+
+/// What a node has beside its entries.
+#[repr(C)]
+pub(super) struct Head {
+    /// The half of the address that the node looks at, as far as the byte before the node's; the rest is anything.
+    pub(super) path: AtomicU64,
+    /// The leaf of addresses on another path.
+    pub(super) miss: AtomicU32,
+    /// Unused: spelled out so that the type has no padding.
+    pub(super) reserved: AtomicU32,
+}
+
+/// The IPv6 table that workers look addresses up in. Control writes it through [`Ipv6Routes`](super::Ipv6Routes).
+///
+/// Lookups take no lock and may run in any number of threads, also while routes change.
+pub struct Ipv6Fib {
+    pub(super) root: Region<AtomicU32, ROOT>,
+    pub(super) heads: Region<Head, NODES>,
+    pub(super) entries: Region<AtomicU32, ENTRIES>,
+    pub(super) large: AtomicBool,
+}
+
+impl Ipv6Fib {
+    /// The next hop of the longest prefix that `key` lies in.
+    #[inline(always)]
+    pub fn lookup(&self, key: Ipv6Key) -> NextHopId {
+        let mut word = self.first(key);
+        while word.is_high_node() {
+            word = self.step(word, key.high);
+        }
+        if word.is_node() { self.lookup_low(word, key.low) } else { word.next_hop() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lookup_low(&self, mut word: Word, low: u64) -> NextHopId {
+        while word.is_node() {
+            word = self.step(word, low);
+        }
+        word.next_hop()
+    }
+
+    /// Looks up each of `keys` into the same position of `out`; the longer of the two is not used beyond the shorter.
+    #[inline]
+    pub fn lookup_bulk(&self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
+        if self.is_large() {
+            for (keys, out) in keys.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
+                self.lookup_group(keys, out);
+            }
+        } else {
+            for (key, next_hop) in keys.iter().zip(out) {
+                *next_hop = self.lookup(*key);
+            }
+        }
+    }
+
+    /// Follows all keys down one node at a time, so that the cache misses of a level overlap.
+    fn lookup_group(&self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
+        let mut words = [Word(0); GROUP];
+        let mut active = [0_u8; GROUP];
+        let mut count = 0;
+        for (position, (key, slot)) in keys.iter().zip(&mut words).enumerate() {
+            let word = self.first(*key);
+            *slot = word;
+            active[count % GROUP] = position as u8;
+            count += usize::from(word.is_node());
+            self.prefetch_node(word, *key);
+        }
+        while count > 0 {
+            let mut left = 0;
+            for turn in 0..count {
+                let position = active[turn % GROUP];
+                let slot = &mut words[usize::from(position) % GROUP];
+                let Some(key) = keys.get(usize::from(position)) else { continue };
+                let half = if slot.is_low() { key.low } else { key.high };
+                let word = self.step(*slot, half);
+                *slot = word;
+                active[left % GROUP] = position;
+                left += usize::from(word.is_node());
+                self.prefetch_node(word, *key);
+            }
+            count = left;
+        }
+        for (next_hop, (word, _)) in out.iter_mut().zip(words.iter().zip(keys)) {
+            *next_hop = word.next_hop();
+        }
+    }
+
+    /// Fetches what a lookup of `key` reads first into the cache. Worth its instruction only while
+    /// [`Ipv6Fib::is_large`], and a few packets ahead of the lookup.
+    #[inline(always)]
+    pub fn prefetch(&self, key: Ipv6Key) {
+        self.root.prefetch((key.high >> 40) as usize);
+    }
+
+    /// True when the table has so many routes that prefetching pays.
+    #[inline(always)]
+    pub fn is_large(&self) -> bool {
+        self.large.load(Relaxed)
+    }
+
+    #[inline(always)]
+    fn first(&self, key: Ipv6Key) -> Word {
+        // Acquire pairs with the Release in `Ipv6Writer::store`: a node's head and entries are seen filled.
+        Word(self.root[(key.high >> 40) as usize].load(Acquire))
+    }
+
+    /// From the word of a node to the next word for an address with this half.
+    #[inline(always)]
+    fn step(&self, word: Word, half: u64) -> Word {
+        let head = &self.heads[word.number()];
+        // Two shifts: the first byte of the half has nothing before it, and a shift by 64 is none.
+        if (half ^ head.path.load(Relaxed)) >> word.shift() >> 8 != 0 {
+            return Word(head.miss.load(Relaxed));
+        }
+        // Acquire as in `first`.
+        Word(self.entries[word.entry(half)].load(Acquire))
+    }
+
+    #[inline(always)]
+    fn prefetch_node(&self, word: Word, key: Ipv6Key) {
+        let half = if word.is_low() { key.low } else { key.high };
+        self.heads.prefetch(word.number());
+        self.entries.prefetch(word.entry(half));
+    }
+}

@@ -1,0 +1,100 @@
+//! The examination and the rewriting of frames do what the reference router does.
+
+mod reference;
+
+use proptest::prelude::*;
+use reference::cases::cases;
+use reference::strategy::{frames, topology};
+use reference::{Reference, Verdict};
+use std::collections::BTreeSet;
+use thruway::datapath::drop_reason::DropReason;
+use thruway::packet::{ChecksumStatus, Examined, Frame, examine, rewrite};
+
+/// Checks what can be said without tables against the reference's verdict, which it gives back.
+fn compare(router: &Reference, frame: &[u8]) -> Verdict {
+    let seen = Frame { first_segment: frame, frame_len: frame.len() as u32, checksum: ChecksumStatus::Unknown };
+    let examined = examine(seen, router.ports[0].mac);
+    let verdict = router.forward(0, frame);
+    match &verdict {
+        Verdict::Send { frame: expected, .. } => {
+            let ethernet = expected.first_chunk().unwrap();
+            let mut sent = frame.to_vec();
+            let packet_len = match examined.unwrap() {
+                Examined::V4 { total_len, .. } => {
+                    rewrite::ipv4(sent.first_chunk_mut().unwrap(), ethernet);
+                    usize::from(total_len)
+                }
+                Examined::V6 { total_len, .. } => {
+                    rewrite::ipv6(sent.first_chunk_mut().unwrap(), ethernet);
+                    total_len as usize
+                }
+            };
+            sent.truncate(14 + packet_len);
+            assert_eq!(&sent, expected);
+        }
+        Verdict::Drop(name) => {
+            let reason = DropReason::ALL.iter().find(|reason| reason.name() == *name).copied().unwrap();
+            let on_sight = reason <= DropReason::MartianSource;
+            assert_eq!(examined.err(), on_sight.then_some(reason), "{frame:02x?}");
+        }
+    }
+    verdict
+}
+
+#[test]
+fn every_case_ends_as_it_says() {
+    let router = topology();
+    let mut raised = BTreeSet::new();
+    for case in cases() {
+        match (compare(&router, &case.frame), case.outcome) {
+            (Verdict::Send { port, frame }, Ok(mac)) => {
+                assert_eq!(frame[..6], mac.0, "{}", case.what);
+                assert_eq!(frame[6..12], router.ports[port].mac.0, "{}", case.what);
+                let neighbor = router.neighbors.iter().find(|neighbor| neighbor.mac == mac).unwrap();
+                assert_eq!(port, neighbor.port, "{}", case.what);
+            }
+            (Verdict::Drop(name), Err(reason)) => {
+                assert_eq!(name, reason, "{}", case.what);
+                raised.insert(name);
+            }
+            (verdict, outcome) => panic!("{}: {verdict:?}, not {outcome:?}", case.what),
+        }
+    }
+    let of_buffers_and_queues = [DropReason::SplitHeader, DropReason::TxFull];
+    let expected: BTreeSet<_> = DropReason::ALL
+        .iter()
+        .filter(|reason| !of_buffers_and_queues.contains(reason))
+        .map(|reason| reason.name())
+        .collect();
+    assert_eq!(raised, expected);
+}
+
+#[test]
+fn arbitrary_frames_raise_every_reason() {
+    use proptest::strategy::ValueTree;
+    let router = topology();
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut verdicts = BTreeSet::new();
+    for _ in 0..100 {
+        for frame in frames(router.ports[0].mac).new_tree(&mut runner).unwrap().current() {
+            verdicts.insert(match router.forward(0, &frame) {
+                Verdict::Send { .. } => "sent",
+                Verdict::Drop(name) => name,
+            });
+        }
+    }
+    // All but split_header and tx_full.
+    assert_eq!(verdicts.len(), DropReason::COUNT - 2 + 1, "{verdicts:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn arbitrary_frames_are_seen_as_the_reference_sees_them(burst in frames(topology().ports[0].mac)) {
+        let router = topology();
+        for frame in burst {
+            compare(&router, &frame);
+        }
+    }
+}
