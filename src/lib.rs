@@ -1,5 +1,6 @@
 //! Thruway: a poll-mode L3 forwarder on DPDK.
 
+pub mod cli;
 pub mod config;
 pub mod control;
 pub mod datapath;

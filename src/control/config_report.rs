@@ -37,7 +37,7 @@ pub struct RuntimeReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlReport {
     socket: PathBuf,
-    mode: u32,
+    mode: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<String>,
 }
@@ -66,6 +66,8 @@ pub struct RouteConfigReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     via: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    port: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
 }
 
@@ -90,7 +92,7 @@ impl From<&Config> for ConfigReport {
             },
             control: ControlReport {
                 socket: config.control.socket.clone(),
-                mode: config.control.mode,
+                mode: format!("{:04o}", config.control.mode),
                 group: config.control.group.clone(),
             },
             port: config.ports.iter().map(port_report).collect(),
@@ -98,11 +100,11 @@ impl From<&Config> for ConfigReport {
                 .routes
                 .iter()
                 .map(|route| {
-                    let (via, kind) = match route.action {
-                        RouteAction::Via { address, .. } => (Some(address), None),
-                        RouteAction::Blackhole => (None, Some("blackhole".to_owned())),
+                    let (via, port, kind) = match route.action {
+                        RouteAction::Via { address, port } => (Some(address), Some(port_name(config, port)), None),
+                        RouteAction::Blackhole => (None, None, Some("blackhole".to_owned())),
                     };
-                    RouteConfigReport { prefix: route.prefix, via, kind }
+                    RouteConfigReport { prefix: route.prefix, via, port, kind }
                 })
                 .collect(),
             neighbor: config
@@ -200,10 +202,22 @@ mod tests {
         assert_eq!(json["runtime"]["worker_cores"], serde_json::json!([1, 2]));
         assert_eq!(json["runtime"]["memory"], "512M");
         assert_eq!(json["port"][0]["queue_map"], serde_json::json!([[0, 1], [1, 2]]));
-        assert_eq!(json["route"][0], serde_json::json!({"prefix": "198.51.100.0/24", "via": "192.0.2.2"}));
+        assert_eq!(
+            json["route"][0],
+            serde_json::json!({"prefix": "198.51.100.0/24", "via": "192.0.2.2", "port": "p0"})
+        );
         assert_eq!(json["route"][1], serde_json::json!({"prefix": "203.0.113.0/24", "kind": "blackhole"}));
         assert_eq!(json["neighbor"][0]["port"], "p0");
         assert_eq!(serde_json::from_value::<ConfigReport>(json).unwrap(), report);
+    }
+
+    #[test]
+    fn as_toml_it_is_the_configuration_again() {
+        let text = toml::to_string(&ConfigReport::from(&config())).unwrap();
+        assert_eq!(
+            crate::config::parse(&text, "shown.toml").unwrap_or_else(|errors| panic!("{errors}\n{text}")),
+            config()
+        );
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Forwarder for Fake {
     fn config(&mut self) -> ConfigReport {
         serde_json::from_value(serde_json::json!({
             "runtime": {"main_core": 0, "worker_cores": [1], "memory": "auto", "eal_args": [], "file_prefix": "t"},
-            "control": {"socket": "/run/thruway/thruway.sock", "mode": 0o600},
+            "control": {"socket": "/run/thruway/thruway.sock", "mode": "0600"},
             "port": [], "route": [], "neighbor": [],
         }))
         .unwrap()

@@ -1,0 +1,217 @@
+//! The words and options of the command line.
+
+use crate::control::protocol::{DEFAULT_SOCKET, What};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A poll-mode L3 forwarder on DPDK.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "thruway", version, max_term_width = 100)]
+pub struct Cli {
+    /// The control socket of the daemon to talk to
+    #[arg(long, global = true, value_name = "PATH", default_value = DEFAULT_SOCKET)]
+    pub socket: PathBuf,
+    /// Log more; twice for everything
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+    /// Log less; twice for errors only, three times for nothing
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub quiet: u8,
+    /// Colours on a terminal
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Check a configuration file without touching the machine
+    Check(CheckArgs),
+    /// Show what the daemon knows
+    Show(ShowArgs),
+    /// Change routes, or ask which way a packet takes
+    #[command(subcommand)]
+    Route(RouteCommand),
+    /// Change neighbours
+    #[command(subcommand, visible_alias = "neigh")]
+    Neighbor(NeighborCommand),
+}
+
+/// Arguments of `thruway run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// The configuration file
+    #[arg(short, long, value_name = "FILE")]
+    pub config: PathBuf,
+}
+
+/// Arguments of `thruway demo`.
+#[derive(Clone, Debug, Args)]
+pub struct DemoArgs {
+    /// How long to forward
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: u64,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `thruway bench`.
+#[derive(Clone, Debug, Args)]
+pub struct BenchArgs {
+    /// What to measure.
+    #[command(subcommand)]
+    pub suite: BenchSuite,
+}
+
+/// What `thruway bench` can measure.
+#[derive(Clone, Debug, Subcommand)]
+pub enum BenchSuite {
+    /// The forwarding path, beside dpdk-testpmd where that is installed
+    Forward(ForwardArgs),
+}
+
+/// Arguments of `thruway bench forward`.
+#[derive(Clone, Debug, Args)]
+pub struct ForwardArgs {
+    /// Write the figures to a file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Arguments of `thruway check`.
+#[derive(Clone, Debug, Args)]
+pub struct CheckArgs {
+    /// The configuration file
+    pub file: PathBuf,
+}
+
+/// Arguments of `thruway show`.
+#[derive(Clone, Debug, Args)]
+pub struct ShowArgs {
+    /// ports, queues, drops, cores, routes, neighbors, version or config
+    #[arg(value_parser = what, value_name = "WHAT")]
+    pub what: What,
+    /// Print JSON and nothing else; with --watch one line each time
+    #[arg(long)]
+    pub json: bool,
+    /// Show it again every SECS seconds (1 unless given), with counters per second as well
+    #[arg(long, value_name = "SECS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
+    pub watch: Option<Duration>,
+}
+
+/// What to do with a route.
+#[derive(Clone, Debug, Subcommand)]
+pub enum RouteCommand {
+    /// Add a route: PREFIX via ADDR [dev PORT], or blackhole PREFIX
+    Add {
+        /// PREFIX via ADDR [dev PORT], or blackhole PREFIX
+        #[arg(required = true, value_name = "PREFIX ...")]
+        words: Vec<String>,
+    },
+    /// Add a route, or put it in place of the prefix's
+    Replace {
+        /// PREFIX via ADDR [dev PORT], or blackhole PREFIX
+        #[arg(required = true, value_name = "PREFIX ...")]
+        words: Vec<String>,
+    },
+    /// Remove a route
+    #[command(alias = "delete")]
+    Del {
+        /// PREFIX [via ADDR] [dev PORT] [blackhole]
+        #[arg(required = true, value_name = "PREFIX ...")]
+        words: Vec<String>,
+    },
+    /// Say which route and neighbour a packet takes
+    Get {
+        /// Where the packet goes
+        #[arg(value_name = "ADDR")]
+        address: IpAddr,
+        /// Print JSON and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What to do with a neighbour.
+#[derive(Clone, Debug, Subcommand)]
+pub enum NeighborCommand {
+    /// Add a neighbour: ADDR lladdr MAC dev PORT
+    Add {
+        /// ADDR lladdr MAC dev PORT
+        #[arg(required = true, value_name = "ADDR ...")]
+        words: Vec<String>,
+    },
+    /// Add a neighbour, or put it in place of the one of this address
+    Replace {
+        /// ADDR lladdr MAC dev PORT
+        #[arg(required = true, value_name = "ADDR ...")]
+        words: Vec<String>,
+    },
+    /// Remove a neighbour
+    #[command(alias = "delete")]
+    Del {
+        /// ADDR [lladdr MAC] dev PORT
+        #[arg(required = true, value_name = "ADDR ...")]
+        words: Vec<String>,
+    },
+}
+
+fn what(word: &str) -> Result<What, String> {
+    What::ALL.into_iter().find(|what| what.name() == word).ok_or_else(|| {
+        let names = What::ALL.map(What::name).join(", ");
+        format!("what can be shown: {names}")
+    })
+}
+
+fn seconds(word: &str) -> Result<Duration, String> {
+    let seconds = word.parse::<f64>().ok().filter(|seconds| (0.1..=86_400.0).contains(seconds));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "a number of seconds from 0.1 to 86400 is needed; WHAT goes before --watch".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn watch_takes_seconds_or_none() {
+        let watch = |words: &[&str]| {
+            let all = ["thruway", "show", "ports"].iter().chain(words);
+            match Cli::try_parse_from(all).map(|cli| cli.command) {
+                Ok(Command::Show(args)) => Ok(args.watch),
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        assert_eq!(watch(&[]), Ok(None));
+        assert_eq!(watch(&["--watch"]), Ok(Some(Duration::from_secs(1))));
+        assert_eq!(watch(&["--watch", "0.5", "--json"]), Ok(Some(Duration::from_millis(500))));
+        for bad in ["0", "nan", "inf", "1e9", "ports", ""] {
+            assert!(watch(&["--watch", bad]).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The command line: what a person types, turned into requests, and what the daemon answers, turned
+//! into something to read.
+//!
+//! It sees the daemon only through the control protocol's types. Wrong words are refused before
+//! anything is sent; every failure is one line on standard error and has its exit code
+//! ([`Failure`]).
+
+mod args;
+mod client;
+mod failure;
+mod show;
+mod table;
+mod view;
+mod words;
+
+pub use args::{
+    BenchArgs, BenchSuite, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs, NeighborCommand, RouteCommand,
+    RunArgs, ShowArgs,
+};
+pub use failure::Failure;
+
+use crate::config;
+use crate::control::protocol::{Request, RouteRequest};
+use clap::Parser;
+use std::io::Write;
+use std::path::Path;
+
+impl Cli {
+    /// Reads the command line of this process.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for what cannot be understood; [`Failure::Help`] when help or the version
+    /// was asked for.
+    pub fn read() -> Result<Self, Failure> {
+        Self::try_parse().map_err(|error| Failure::from_clap(&error))
+    }
+
+    /// Starts logging to standard error. `RUST_LOG` goes before `-v` and `-q`.
+    pub fn start_logging(&self) {
+        let style = match self.color {
+            Color::Auto => env_logger::WriteStyle::Auto,
+            Color::Always => env_logger::WriteStyle::Always,
+            Color::Never => env_logger::WriteStyle::Never,
+        };
+        let mut builder = env_logger::Builder::new();
+        builder.filter_level(self.log_level()).parse_default_env().write_style(style);
+        // Fails only when a logger is there already, which then is the one to use.
+        let _ = builder.try_init();
+    }
+
+    fn log_level(&self) -> log::LevelFilter {
+        match i16::from(self.verbose) - i16::from(self.quiet) {
+            ..=-3 => log::LevelFilter::Off,
+            -2 => log::LevelFilter::Error,
+            -1 => log::LevelFilter::Warn,
+            0 => log::LevelFilter::Info,
+            1 => log::LevelFilter::Debug,
+            2.. => log::LevelFilter::Trace,
+        }
+    }
+}
+
+/// `thruway check`: says of a configuration file whether it is right, without touching the machine.
+///
+/// # Errors
+/// [`Failure::Config`] with everything that is wrong.
+pub fn check(args: &CheckArgs) -> Result<(), Failure> {
+    config::load(&args.file).map_err(Failure::Config)?;
+    writeln!(std::io::stdout().lock(), "{}: no errors", args.file.display())?;
+    Ok(())
+}
+
+/// `thruway show`: prints a report of the daemon, once or again and again.
+///
+/// # Errors
+/// The daemon cannot be reached or refuses; standard output cannot be written.
+pub fn show(socket: &Path, color: Color, args: &ShowArgs) -> Result<(), Failure> {
+    show::show(socket, color, args)
+}
+
+/// `thruway route`: changes a route, or says which way a packet takes.
+///
+/// # Errors
+/// The words make no sense, the daemon cannot be reached or refuses.
+pub fn route(socket: &Path, command: &RouteCommand) -> Result<(), Failure> {
+    let request = match command {
+        RouteCommand::Add { words } => RouteRequest::Add(words::route(words)?),
+        RouteCommand::Replace { words } => RouteRequest::Replace(words::route(words)?),
+        RouteCommand::Del { words } => RouteRequest::Del(words::route_selector(words)?),
+        RouteCommand::Get { address, json } => return show::route_get(socket, *address, *json),
+    };
+    change(socket, &Request::Route(request))
+}
+
+/// `thruway neighbor`: changes a neighbour.
+///
+/// # Errors
+/// As [`route`].
+pub fn neighbor(socket: &Path, command: &NeighborCommand) -> Result<(), Failure> {
+    change(socket, &Request::Neighbor(words::neighbor(command)?))
+}
+
+fn change(socket: &Path, request: &Request) -> Result<(), Failure> {
+    request.check().map_err(|bad| Failure::Usage(bad.to_string()))?;
+    client::ask(socket, request).map(|_| ())
+}

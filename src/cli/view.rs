@@ -1,0 +1,296 @@
+//! Reports as tables.
+
+use crate::cli::table::Column::{Counter, Gauge, Key, Text};
+use crate::cli::table::{Cell, Table};
+use crate::control::protocol::What;
+use crate::control::report::{
+    Admin, ConfigReport, CoreReport, DropReport, NeighborReport, NeighborState, NextHopReport, PortReport, QueueReport,
+    RouteGetReport, RouteReport, VersionReport,
+};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// What is shown of a report.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct View {
+    tables: Vec<Table>,
+    text: String,
+}
+
+impl View {
+    /// The view of a report that the daemon sent as JSON.
+    ///
+    /// # Errors
+    /// When it is not such a report.
+    pub(super) fn of(what: What, json: &str) -> serde_json::Result<Self> {
+        fn read<'a, T: Deserialize<'a>>(json: &'a str) -> serde_json::Result<T> {
+            serde_json::from_str(json)
+        }
+        Ok(match what {
+            What::Ports => ports(&read::<Vec<PortReport>>(json)?),
+            What::Queues => queues(&read::<Vec<QueueReport>>(json)?),
+            What::Drops => drops(&read::<Vec<DropReport>>(json)?),
+            What::Cores => cores(&read::<Vec<CoreReport>>(json)?),
+            What::Routes => routes(&read::<Vec<RouteReport>>(json)?),
+            What::Neighbors => neighbors(&read::<Vec<NeighborReport>>(json)?),
+            What::Version => version(&read::<VersionReport>(json)?),
+            What::Config => config(&read::<ConfigReport>(json)?),
+        })
+    }
+
+    /// As text: the tables, then the rates since an earlier view, then what else there is to say.
+    pub(super) fn render(&self, earlier: Option<(&Self, Duration)>, bold: bool) -> String {
+        let mut parts: Vec<String> = self.tables.iter().map(|table| table.render(bold)).collect();
+        if let Some((earlier, elapsed)) = earlier {
+            let pairs = self.tables.iter().zip(&earlier.tables);
+            parts.extend(pairs.filter_map(|(now, before)| now.rates(before, elapsed)).map(|rates| rates.render(bold)));
+        }
+        if !self.text.is_empty() {
+            parts.push(self.text.clone());
+        }
+        parts.join("\n")
+    }
+}
+
+fn ports(ports: &[PortReport]) -> View {
+    let mut about = Table::new([
+        (Key, "port"),
+        (Text, "admin"),
+        (Text, "link"),
+        (Gauge, "Mbit/s"),
+        (Gauge, "mtu"),
+        (Text, "mac"),
+        (Text, "driver"),
+        (Text, "tx completion"),
+        (Text, "device"),
+        (Text, "addresses"),
+    ]);
+    let mut traffic = Table::new([
+        (Key, "port"),
+        (Counter, "rx packets"),
+        (Counter, "rx bytes"),
+        (Counter, "missed"),
+        (Counter, "errors"),
+        (Counter, "no mbuf"),
+        (Counter, "tx packets"),
+        (Counter, "tx bytes"),
+        (Counter, "dropped"),
+        (Counter, "errors"),
+    ]);
+    for port in ports {
+        let admin = match port.admin {
+            Admin::Up => "up",
+            Admin::Down => "down",
+        };
+        let speed = match port.link.speed_mbps {
+            0 => Cell::from("unknown"),
+            speed => Cell::from(u64::from(speed)),
+        };
+        about.row([
+            port.name.as_str().into(),
+            admin.into(),
+            if port.link.up { "up" } else { "down" }.into(),
+            speed,
+            u64::from(port.mtu).into(),
+            port.mac.to_string().into(),
+            port.driver.as_str().into(),
+            port.tx_completion.name().into(),
+            port.device.as_str().into(),
+            list(&port.addresses).into(),
+        ]);
+        let (rx, tx) = (&port.rx, &port.tx);
+        let counters = [rx.packets, rx.bytes, rx.missed, rx.errors, rx.no_mbuf]
+            .into_iter()
+            .chain([tx.packets, tx.bytes, tx.dropped, tx.errors]);
+        traffic.row(std::iter::once(Cell::from(port.name.as_str())).chain(counters.map(Cell::from)));
+    }
+    View { tables: vec![about, traffic], text: String::new() }
+}
+
+fn queues(queues: &[QueueReport]) -> View {
+    let mut about = Table::new([
+        (Key, "port"),
+        (Key, "queue"),
+        (Text, "kind"),
+        (Text, "bypass"),
+        (Gauge, "limit"),
+        (Gauge, "backlog packets"),
+        (Gauge, "backlog bytes"),
+        (Text, "bql"),
+        (Gauge, "bql limit bytes"),
+        (Gauge, "in flight bytes"),
+    ]);
+    let mut traffic = Table::new([
+        (Key, "port"),
+        (Key, "queue"),
+        (Counter, "sent packets"),
+        (Counter, "sent bytes"),
+        (Counter, "bypassed"),
+        (Counter, "queued"),
+        (Counter, "dropped"),
+        (Counter, "requeues"),
+        (Counter, "overlimits"),
+        (Counter, "doorbells"),
+        (Counter, "reschedules"),
+        (Counter, "stalls"),
+    ]);
+    for queue in queues {
+        let name = || [Cell::from(queue.port.as_str()), Cell::from(queue.queue.to_string())];
+        let switch = |on| Cell::from(if on { "on" } else { "off" });
+        about.row(name().into_iter().chain([
+            queue.kind.as_str().into(),
+            switch(queue.bypass),
+            u64::from(queue.limit).into(),
+            queue.backlog.packets.into(),
+            queue.backlog.bytes.into(),
+            switch(queue.bql.enabled),
+            queue.bql.limit.into(),
+            queue.bql.inflight.into(),
+        ]));
+        let counters = [
+            queue.sent.packets,
+            queue.sent.bytes,
+            queue.bypassed.packets,
+            queue.queued.packets,
+            queue.dropped,
+            queue.requeues,
+            queue.overlimits,
+            queue.doorbells,
+            queue.reschedules,
+            queue.bql.stalls,
+        ];
+        traffic.row(name().into_iter().chain(counters.map(Cell::from)));
+    }
+    View { tables: vec![about, traffic], text: String::new() }
+}
+
+/// Reasons that have struck; the others are only counted.
+fn drops(drops: &[DropReport]) -> View {
+    let mut table = Table::new([(Key, "reason"), (Counter, "packets"), (Text, "meaning")]);
+    let mut silent = 0;
+    for reason in drops {
+        if reason.packets == 0 {
+            silent += 1;
+        } else {
+            table.row([reason.reason.as_str().into(), reason.packets.into(), reason.explanation.as_str().into()]);
+        }
+    }
+    View { tables: vec![table], text: format!("{silent} of {} reasons are at 0.\n", drops.len()) }
+}
+
+fn cores(cores: &[CoreReport]) -> View {
+    let mut work = Table::new([
+        (Key, "core"),
+        (Text, "port:queue"),
+        (Counter, "packets"),
+        (Counter, "polls"),
+        (Counter, "busy polls"),
+        (Gauge, "cycles/packet"),
+    ]);
+    let mut bursts = Table::new([(Key, "bursts of")]);
+    let sizes: BTreeSet<u32> = cores.iter().flat_map(|core| core.burst_histogram.keys().copied()).collect();
+    for size in &sizes {
+        bursts.column(Counter, format!("≤{size}"));
+    }
+    for core in cores {
+        let queues: Vec<_> = core.port_queues.iter().map(|queue| format!("{}:{}", queue.port, queue.queue)).collect();
+        work.row([
+            core.core.to_string().into(),
+            list(&queues).into(),
+            core.packets.into(),
+            core.polls.into(),
+            core.busy_polls.into(),
+            Cell::Decimal(core.cycles_per_packet),
+        ]);
+        let counts = sizes.iter().map(|size| core.burst_histogram.get(size).copied().unwrap_or_default());
+        bursts.row(std::iter::once(Cell::from(format!("core {}", core.core))).chain(counts.map(Cell::from)));
+    }
+    View { tables: vec![work, bursts], text: String::new() }
+}
+
+fn routes(routes: &[RouteReport]) -> View {
+    let mut table = Table::new([
+        (Key, "prefix"),
+        (Text, "kind"),
+        (Text, "via"),
+        (Text, "port"),
+        (Gauge, "weight"),
+        (Text, "resolved"),
+        (Text, "origin"),
+    ]);
+    for route in routes {
+        let (kind, origin) = (route.kind.name(), route.origin.name());
+        if route.nexthops.is_empty() {
+            let none = || Cell::from("-");
+            table.row([route.prefix.to_string().into(), kind.into(), none(), none(), none(), none(), origin.into()]);
+        }
+        for nexthop in &route.nexthops {
+            table.row([
+                route.prefix.to_string().into(),
+                kind.into(),
+                via(nexthop).into(),
+                nexthop.port.as_str().into(),
+                u64::from(nexthop.weight).into(),
+                if nexthop.resolved { "yes" } else { "no" }.into(),
+                origin.into(),
+            ]);
+        }
+    }
+    View { tables: vec![table], text: String::new() }
+}
+
+fn neighbors(neighbors: &[NeighborReport]) -> View {
+    let mut table = Table::new([(Key, "address"), (Key, "port"), (Text, "mac"), (Text, "state"), (Text, "origin")]);
+    for neighbor in neighbors {
+        let NeighborState::Permanent = neighbor.state;
+        table.row([
+            neighbor.address.to_string().into(),
+            neighbor.port.as_str().into(),
+            neighbor.mac.map_or_else(|| "unknown".to_owned(), |mac| mac.to_string()).into(),
+            "permanent".into(),
+            neighbor.origin.name().into(),
+        ]);
+    }
+    View { tables: vec![table], text: String::new() }
+}
+
+fn version(version: &VersionReport) -> View {
+    View { tables: vec![], text: format!("thruway {}\n{}\n", version.thruway, version.dpdk) }
+}
+
+/// As a file that would be the same configuration.
+fn config(config: &ConfigReport) -> View {
+    let text = toml::to_string(config).unwrap_or_else(|error| format!("# cannot be written as TOML: {error}\n"));
+    View { tables: vec![], text }
+}
+
+/// The answer to `route get`, in the manner of `ip route get`.
+pub(super) fn route_get(report: &RouteGetReport) -> String {
+    let mut words = vec![report.address.to_string()];
+    if let Some(nexthop) = &report.nexthop {
+        if let Some(via) = nexthop.via {
+            words.push(format!("via {via}"));
+        }
+        words.push(format!("dev {}", nexthop.port));
+    }
+    if let Some(mac) = report.mac {
+        words.push(format!("lladdr {mac}"));
+    }
+    if let Some(reason) = &report.drop {
+        words.push(format!("dropped as {reason}"));
+    }
+    words.push(match &report.route {
+        Some(route) => format!("(route {} {}, {})", route.kind.name(), route.prefix, route.origin.name()),
+        None => "(no route)".to_owned(),
+    });
+    format!("{}\n", words.join(" "))
+}
+
+fn via(nexthop: &NextHopReport) -> String {
+    nexthop.via.map_or_else(|| "connected".to_owned(), |via| via.to_string())
+}
+
+fn list<T: ToString>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,307 @@
+//! The words of `thruway route` and `thruway neighbor`: those of `ip route` and `ip neighbor`, as far
+//! as there is something behind them.
+
+use crate::cli::args::NeighborCommand;
+use crate::cli::failure::Failure;
+use crate::control::protocol::{NeighborRequest, NeighborSelector, NeighborSpec, RouteSelector, RouteSpec};
+use crate::control::report::RouteKind;
+use crate::units::MacAddr;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// What `ip route` knows and Thruway does not have.
+const NOT_YET: [&str; 21] = [
+    "unreachable",
+    "prohibit",
+    "throw",
+    "local",
+    "broadcast",
+    "multicast",
+    "anycast",
+    "nat",
+    "nexthop",
+    "nhid",
+    "encap",
+    "table",
+    "vrf",
+    "metric",
+    "preference",
+    "src",
+    "mtu",
+    "scope",
+    "proto",
+    "onlink",
+    "weight",
+];
+
+/// Reads `PREFIX via ADDR [dev PORT]` and `blackhole PREFIX`.
+///
+/// # Errors
+/// [`Failure::Usage`] with the first word that is wrong.
+pub(super) fn route(words: &[String]) -> Result<RouteSpec, Failure> {
+    let RouteWords { prefix, via, port, kind } = RouteWords::read(words)?;
+    if kind == Some(RouteKind::Unicast) && via.is_none() {
+        return Err(usage(format!("the route to {prefix} needs a next hop: give via ADDR")));
+    }
+    Ok(RouteSpec { prefix, via, port, blackhole: kind == Some(RouteKind::Blackhole) })
+}
+
+/// Reads `PREFIX [via ADDR] [dev PORT] [blackhole]`.
+///
+/// # Errors
+/// [`Failure::Usage`] with the first word that is wrong.
+pub(super) fn route_selector(words: &[String]) -> Result<RouteSelector, Failure> {
+    let RouteWords { prefix, via, port, kind } = RouteWords::read(words)?;
+    Ok(RouteSelector { prefix, via, port, kind })
+}
+
+/// Reads `ADDR lladdr MAC dev PORT`; to remove one, `lladdr` may be left out.
+///
+/// # Errors
+/// [`Failure::Usage`] with the first word that is wrong.
+pub(super) fn neighbor(command: &NeighborCommand) -> Result<NeighborRequest, Failure> {
+    let (NeighborCommand::Add { words } | NeighborCommand::Replace { words } | NeighborCommand::Del { words }) =
+        command;
+    let mut address = Once::new("an address");
+    let mut mac = Once::new("lladdr");
+    let mut port = Once::new("dev");
+    let mut words = Words::new(words);
+    while let Some(word) = words.next() {
+        match word {
+            "lladdr" => mac.set(words.value("lladdr", "a MAC address such as 02:00:00:00:00:02")?)?,
+            "dev" => port.set(words.value::<String>("dev", "the name of a port")?)?,
+            "to" => address.set(words.value("to", "an IP address")?)?,
+            "nud" | "router" | "proxy" | "extern_learn" | "managed" => return Err(not_yet(word)),
+            word => address.set(parse(word, "an IP address, lladdr or dev")?)?,
+        }
+    }
+    let address: IpAddr =
+        address.value.ok_or_else(|| usage("the neighbour's address is missing: give ADDR".to_owned()))?;
+    let port = port.value.ok_or_else(|| usage(format!("the port of neighbour {address} is missing: give dev PORT")))?;
+    let mac: Option<MacAddr> = mac.value;
+    if let NeighborCommand::Del { .. } = command {
+        return Ok(NeighborRequest::Del(NeighborSelector { address, mac, port }));
+    }
+    let mac =
+        mac.ok_or_else(|| usage(format!("the MAC address of neighbour {address} is missing: give lladdr MAC")))?;
+    let spec = NeighborSpec { address, mac, port };
+    Ok(match command {
+        NeighborCommand::Replace { .. } => NeighborRequest::Replace(spec),
+        NeighborCommand::Add { .. } | NeighborCommand::Del { .. } => NeighborRequest::Add(spec),
+    })
+}
+
+struct RouteWords {
+    prefix: IpNet,
+    via: Option<IpAddr>,
+    port: Option<String>,
+    kind: Option<RouteKind>,
+}
+
+impl RouteWords {
+    fn read(words: &[String]) -> Result<Self, Failure> {
+        let mut prefix = Once::new("a prefix");
+        let mut via = Once::new("via");
+        let mut port = Once::new("dev");
+        let mut kind = Once::new("a kind of route");
+        let mut words = Words::new(words);
+        while let Some(word) = words.next() {
+            match word {
+                "via" => {
+                    if matches!(words.peek(), Some("inet" | "inet6")) {
+                        words.next();
+                    }
+                    via.set(words.value("via", "an IP address")?)?;
+                }
+                "dev" => port.set(words.value::<String>("dev", "the name of a port")?)?,
+                "to" => prefix.set(words.required("to", "a prefix")?)?,
+                "unicast" => kind.set(RouteKind::Unicast)?,
+                "blackhole" => kind.set(RouteKind::Blackhole)?,
+                word if NOT_YET.contains(&word) => return Err(not_yet(word)),
+                word => prefix.set(word)?,
+            }
+        }
+        let via: Option<IpAddr> = via.value;
+        let word = prefix.value.ok_or_else(|| usage("the route's prefix is missing: give PREFIX".to_owned()))?;
+        let prefix = if word == "default" { default_route(via) } else { read_prefix(word)? };
+        Ok(Self { prefix, via, port: port.value, kind: kind.value })
+    }
+}
+
+/// Of the next hop's family; without one, IPv4's, as `ip` has it.
+fn default_route(via: Option<IpAddr>) -> IpNet {
+    match via {
+        Some(IpAddr::V6(_)) => Ipv6Net::default().into(),
+        _ => Ipv4Net::default().into(),
+    }
+}
+
+/// A bare address is the prefix of that one host.
+fn read_prefix(word: &str) -> Result<IpNet, Failure> {
+    match word.parse::<IpAddr>() {
+        Ok(address) => Ok(address.into()),
+        Err(_) => parse(word, "a prefix such as 198.51.100.0/24, an address, default, via, dev or blackhole"),
+    }
+}
+
+/// Something that may be said once.
+struct Once<T> {
+    name: &'static str,
+    value: Option<T>,
+}
+
+impl<T> Once<T> {
+    fn new(name: &'static str) -> Self {
+        Self { name, value: None }
+    }
+
+    fn set(&mut self, value: T) -> Result<(), Failure> {
+        match self.value.replace(value) {
+            None => Ok(()),
+            Some(_) => Err(usage(format!("{} is given twice: give it once", self.name))),
+        }
+    }
+}
+
+struct Words<'a>(std::iter::Peekable<std::slice::Iter<'a, String>>);
+
+impl<'a> Words<'a> {
+    fn new(words: &'a [String]) -> Self {
+        Self(words.iter().peekable())
+    }
+
+    fn next(&mut self) -> Option<&'a str> {
+        self.0.next().map(String::as_str)
+    }
+
+    fn peek(&mut self) -> Option<&'a str> {
+        self.0.peek().map(|word| word.as_str())
+    }
+
+    fn required(&mut self, keyword: &str, wanted: &str) -> Result<&'a str, Failure> {
+        self.next().ok_or_else(|| usage(format!("`{keyword}` ends the command: {wanted} must follow")))
+    }
+
+    fn value<T: FromStr>(&mut self, keyword: &str, wanted: &str) -> Result<T, Failure> {
+        let word = self.required(keyword, wanted)?;
+        word.parse().map_err(|_| usage(format!("`{word}` after `{keyword}` is wrong: give {wanted}")))
+    }
+}
+
+fn parse<T: FromStr>(word: &str, wanted: &str) -> Result<T, Failure> {
+    word.parse().map_err(|_| usage(format!("`{word}` is not understood: expected {wanted}")))
+}
+
+fn not_yet(word: &str) -> Failure {
+    usage(format!("`{word}` is not supported yet: leave it out"))
+}
+
+fn usage(sentence: String) -> Failure {
+    Failure::Usage(sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn split(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn message<T>(outcome: Result<T, Failure>) -> String {
+        match outcome {
+            Err(Failure::Usage(sentence)) => sentence,
+            Err(other) => panic!("{other:?}"),
+            Ok(_) => panic!("accepted"),
+        }
+    }
+
+    fn spec(prefix: &str, via: Option<&str>, port: Option<&str>) -> RouteSpec {
+        let via = via.map(|via| via.parse().unwrap());
+        let blackhole = via.is_none();
+        RouteSpec { prefix: prefix.parse().unwrap(), via, port: port.map(str::to_owned), blackhole }
+    }
+
+    #[test]
+    fn routes_are_read_as_ip_reads_them() {
+        for (words, expected) in [
+            ("198.51.100.0/24 via 192.0.2.2", spec("198.51.100.0/24", Some("192.0.2.2"), None)),
+            ("198.51.100.0/24 via 192.0.2.2 dev p0", spec("198.51.100.0/24", Some("192.0.2.2"), Some("p0"))),
+            ("198.51.100.0/24 dev p0 via inet 192.0.2.2", spec("198.51.100.0/24", Some("192.0.2.2"), Some("p0"))),
+            ("unicast to 10.1.2.3 via 192.0.2.2", spec("10.1.2.3/32", Some("192.0.2.2"), None)),
+            ("2001:db8::/32 via fe80::1 dev p1", spec("2001:db8::/32", Some("fe80::1"), Some("p1"))),
+            ("2001:db8::1 via 2001:db8:1::1", spec("2001:db8::1/128", Some("2001:db8:1::1"), None)),
+            ("default via 192.0.2.2", spec("0.0.0.0/0", Some("192.0.2.2"), None)),
+            ("default via 2001:db8::2", spec("::/0", Some("2001:db8::2"), None)),
+            ("10.0.0.0/8 blackhole", spec("10.0.0.0/8", None, None)),
+            ("blackhole 10.0.0.0/8", spec("10.0.0.0/8", None, None)),
+        ] {
+            assert_eq!(route(&split(words)).unwrap_or_else(|failure| panic!("{words}: {failure:?}")), expected);
+        }
+        let selector = route_selector(&split("10.0.0.0/8 via 192.0.2.2 dev p0")).unwrap();
+        assert_eq!((selector.via, selector.kind), (Some("192.0.2.2".parse().unwrap()), None));
+        assert_eq!(route_selector(&split("blackhole default")).unwrap().kind, Some(RouteKind::Blackhole));
+    }
+
+    #[test]
+    fn wrong_routes_are_refused_with_the_word() {
+        for (words, part) in [
+            ("", "prefix is missing"),
+            ("via 192.0.2.2", "prefix is missing"),
+            ("10.0.0.0/33 via 192.0.2.2", "`10.0.0.0/33`"),
+            ("ten via 192.0.2.2", "`ten`"),
+            ("10.0.0.0/8 via", "`via` ends"),
+            ("10.0.0.0/8 via p0", "`p0` after `via`"),
+            ("10.0.0.0/8 via 192.0.2.2 dev", "`dev` ends"),
+            ("10.0.0.0/8 11.0.0.0/8 via 192.0.2.2", "a prefix is given twice"),
+            ("10.0.0.0/8 via 192.0.2.2 via 192.0.2.3", "via is given twice"),
+            ("10.0.0.0/8 via 192.0.2.2 dev p0 dev p1", "dev is given twice"),
+            ("10.0.0.0/8 blackhole blackhole", "given twice"),
+            ("unicast 10.0.0.0/8", "needs a next hop"),
+            ("unreachable 10.0.0.0/8", "`unreachable` is not supported yet"),
+            ("10.0.0.0/8 prohibit", "`prohibit` is not supported yet"),
+            ("10.0.0.0/8 nexthop via 192.0.2.2 dev p0 weight 1", "`nexthop` is not supported yet"),
+            ("10.0.0.0/8 via 192.0.2.2 metric 5", "`metric` is not supported yet"),
+        ] {
+            let sentence = message(route(&split(words)));
+            assert!(sentence.contains(part), "{words}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn neighbors_are_read_and_wrong_ones_refused() {
+        let add = |words: &str| neighbor(&NeighborCommand::Add { words: split(words) });
+        let mac = MacAddr([2, 0, 0, 0, 0, 2]);
+        let spec = NeighborSpec { address: "192.0.2.2".parse().unwrap(), mac, port: "p0".into() };
+        for words in ["192.0.2.2 lladdr 02:00:00:00:00:02 dev p0", "dev p0 to 192.0.2.2 lladdr 02:00:00:00:00:02"] {
+            assert_eq!(add(words).unwrap(), NeighborRequest::Add(spec.clone()));
+        }
+        let replace = NeighborCommand::Replace { words: split("192.0.2.2 lladdr 02:00:00:00:00:02 dev p0") };
+        assert_eq!(neighbor(&replace).unwrap(), NeighborRequest::Replace(spec));
+        let del = neighbor(&NeighborCommand::Del { words: split("192.0.2.2 dev p0") }).unwrap();
+        assert!(matches!(del, NeighborRequest::Del(NeighborSelector { mac: None, .. })));
+        for (words, part) in [
+            ("", "address is missing"),
+            ("192.0.2.2 dev p0", "give lladdr MAC"),
+            ("192.0.2.2 lladdr 02:00:00:00:00:02", "give dev PORT"),
+            ("192.0.2.2 lladdr 02:00 dev p0", "`02:00` after `lladdr`"),
+            ("192.0.2.0/24 dev p0", "`192.0.2.0/24`"),
+            ("192.0.2.2 lladdr", "`lladdr` ends"),
+            ("192.0.2.2 nud permanent", "`nud` is not supported yet"),
+        ] {
+            let sentence = message(add(words));
+            assert!(sentence.contains(part), "{words}: {sentence}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_words_are_a_panic(words in proptest::collection::vec("via|dev|10\\.0\\.0\\.0/8|::/0|default|blackhole|lladdr|.{0,8}", 0..8)) {
+            let _ = route(&words);
+            let _ = route_selector(&words);
+            let _ = neighbor(&NeighborCommand::Del { words });
+        }
+    }
+}
