@@ -3,7 +3,7 @@
 //!
 //! Counters count from start, are unsigned 64-bit and never go backwards.
 
-use crate::datapath::drop_reason::DropReason;
+use crate::drop_reason::DropReason;
 use crate::units::MacAddr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@
 
 use super::checksum::{self, Sum};
 use super::{ethernet, ethernet::ethertype, ipv4, ipv6, martian};
-use crate::datapath::drop_reason::DropReason;
+use crate::drop_reason::DropReason;
 use crate::units::MacAddr;
 use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};

@@ -3,7 +3,7 @@
 //! Sources are tested here. Destinations are left to the lookup, which costs nothing: the prefixes below
 //! go into the tables as routes that drop.
 
-use crate::datapath::drop_reason::DropReason::{self, MartianDestination, MulticastDestination};
+use crate::drop_reason::DropReason::{self, MartianDestination, MulticastDestination};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -15,7 +15,7 @@ use thruway::control::backend::{Existing, Forwarder, Refusal};
 use thruway::control::protocol::{NeighborSelector, NeighborSpec, RouteSelector, RouteSpec};
 use thruway::control::report::*;
 use thruway::control::server::{Limits, Server, Wake};
-use thruway::datapath::drop_reason::DropReason;
+use thruway::drop_reason::DropReason;
 use thruway::units::MacAddr;
 
 /// Answers from tables that requests can change.

@@ -11,7 +11,7 @@ fn batch(pool: &MemoryPool, frames: &[Vec<u8>]) -> Box<Batch<MemoryPacket>> {
     let mut batch = Batch::new();
     let (count, bytes) = batch.receive(&mut queue);
     assert_eq!(count, frames.len());
-    assert_eq!(bytes, frames.iter().map(|frame| frame.len() as u64).sum());
+    assert_eq!(bytes, frames.iter().map(|frame| frame.len() as u64).sum::<u64>());
     batch
 }
 
