@@ -171,10 +171,10 @@ impl Ipv6Writer {
             };
             let common = node.common_bits(target.key);
             if common < target.length.min(node.first_bit()) {
-                return self.part(slot, &node, common / 8, target);
+                return self.part(slot, &node, common / 8, target, trail);
             }
             if target.length < node.first_bit() {
-                return self.part(slot, &node, target.last_byte(), target);
+                return self.part(slot, &node, target.last_byte(), target, trail);
             }
             if target.length <= node.first_bit() + 8 {
                 self.paint_entries(target.entries_in(&node), target);
@@ -186,7 +186,14 @@ impl Ipv6Writer {
     }
 
     /// Puts a node above `node` that looks at `byte`, in which the prefix leaves the path to `node` or ends on it.
-    fn part(&mut self, slot: Slot, node: &Node, byte: u8, target: &Target) -> Result<(), FibError> {
+    fn part(
+        &mut self,
+        slot: Slot,
+        node: &Node,
+        byte: u8,
+        target: &Target,
+        trail: &mut Vec<(Slot, u8)>,
+    ) -> Result<(), FibError> {
         self.reserve()?;
         let upper = self.add_node(target.key, byte, node.miss)?;
         let depth = upper.first_bit() + 8;
@@ -204,6 +211,8 @@ impl Ipv6Writer {
         let lower = self.move_down(node, if covers_lower { target.leaf } else { node.miss })?;
         self.fib.entries[lower_entry].store(lower.word.0, Release);
         self.store(slot, upper.word);
+        // A prefix that ended on the path may now end where the lower node begins, which makes that one needless.
+        trail.push((Slot::Entry(lower_entry), depth));
         if covers_lower {
             self.paint_entries(lower.entries(), target);
         }
