@@ -82,10 +82,12 @@ impl Ipv6Writer {
     }
 
     fn node(&self, word: Word) -> Option<Node> {
+        if !word.is_node() {
+            return None;
+        }
         let head = &self.fib.heads[word.number()];
         let byte = 7 - (word.shift() / 8) as u8 + if word.is_low() { 8 } else { 0 };
-        let (path, miss) = (head.path.load(Relaxed), Word(head.miss.load(Relaxed)));
-        word.is_node().then_some(Node { word, byte, path, miss })
+        Some(Node { word, byte, path: head.path.load(Relaxed), miss: Word(head.miss.load(Relaxed)) })
     }
 
     /// Makes sure before anything changes that the nodes for a new prefix can be had.
@@ -138,15 +140,21 @@ impl Ipv6Writer {
     }
 
     /// Gives a slot inside the prefix, and all below it, the prefix's leaf where no longer prefix owns it.
+    #[inline(always)]
     fn paint_below(&self, slot: Slot, target: &Target) {
         let word = self.load(slot);
-        if let Some(node) = self.node(word) {
-            self.paint_entries(node.entries(), target);
-            if node.miss.length() <= target.length {
-                self.fib.heads[word.number()].miss.store(target.leaf.0, Relaxed);
-            }
+        if word.is_node() {
+            self.paint_node(word, target);
         } else if word.length() <= target.length {
             self.store(slot, target.leaf);
+        }
+    }
+
+    fn paint_node(&self, word: Word, target: &Target) {
+        let Some(node) = self.node(word) else { return };
+        self.paint_entries(node.entries(), target);
+        if node.miss.length() <= target.length {
+            self.fib.heads[word.number()].miss.store(target.leaf.0, Relaxed);
         }
     }
 

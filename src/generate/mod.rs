@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Input made up for measurements and tests, the same from the same seed.
+
+pub mod tables;
