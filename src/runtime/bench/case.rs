@@ -2,7 +2,6 @@
 
 use crate::config::{self, Config, Neighbor, Route, RouteAction};
 use crate::drop_reason::DropReason;
-use crate::generate::random::Random;
 use crate::generate::{Profile, tables, write_pcap};
 use crate::runtime::error::RuntimeError;
 use crate::units::{MacAddr, PortId};
@@ -28,6 +27,9 @@ pub enum Case {
     /// IPv6, a full table, destinations at random inside it.
     FullIpv6,
 }
+
+/// Where the random numbers of the full tables start.
+const SEED: u64 = 1;
 
 /// How many next hops the full tables have, half of them on each port.
 const NEXT_HOPS: u32 = 200;
@@ -77,7 +79,6 @@ impl Case {
     }
 
     fn destinations(self, port: usize) -> (Vec<Ipv4Addr>, Vec<Ipv6Addr>) {
-        let mut random = Random::new(port as u64 + 1);
         let other = 1 - port as u32;
         let v4 = || (0..256).map(|host| Ipv4Addr::from((10 << 24) | (other << 20) | (host % 8) << 16 | host)).collect();
         let v6 = || {
@@ -89,14 +90,10 @@ impl Case {
             Self::Ipv6 => (Vec::new(), v6()),
             Self::Mixed => (v4(), v6()),
             Self::FullIpv4 => {
-                let prefixes = tables::ipv4();
-                let any = |_| tables::inside_ipv4(&prefixes, &mut random);
-                ((0..self.frames()).map(any).collect(), Vec::new())
+                (tables::ipv4_destinations(&tables::full_ipv4_table(SEED), self.frames(), port as u64), Vec::new())
             }
             Self::FullIpv6 => {
-                let prefixes = tables::ipv6();
-                let any = |_| tables::inside_ipv6(&prefixes, &mut random);
-                (Vec::new(), (0..self.frames()).map(any).collect())
+                (Vec::new(), tables::ipv6_destinations(&tables::full_ipv6_table(SEED), self.frames(), port as u64))
             }
         }
     }
@@ -133,10 +130,8 @@ impl Case {
             port(0),
             port(1),
         );
-        let mut config = config::parse(&text, "bench").map_err(|errors| RuntimeError::Bench {
-            program: "thruway",
-            reason: errors.to_string(),
-        })?;
+        let mut config = config::parse(&text, "bench")
+            .map_err(|errors| RuntimeError::Bench { program: "thruway", reason: errors.to_string() })?;
         config.neighbors = (0..NEXT_HOPS).flat_map(next_hop).collect();
         config.routes = self.routes(small_table, &config.neighbors);
         Ok(config)
@@ -155,11 +150,11 @@ impl Case {
             Self::FullIpv4 if small_table => halves("0.0.0.0/1", "128.0.0.0/1", 0),
             Self::FullIpv6 if small_table => halves("2000::/4", "3000::/4", 1),
             Self::FullIpv4 => {
-                let numbered = tables::ipv4().into_iter().zip(0..);
+                let numbered = tables::full_ipv4_table(SEED).into_iter().zip(0..);
                 numbered.map(|(prefix, number)| route(prefix.into(), to(number, 0))).collect()
             }
             Self::FullIpv6 => {
-                let numbered = tables::ipv6().into_iter().zip(0..);
+                let numbered = tables::full_ipv6_table(SEED).into_iter().zip(0..);
                 numbered.map(|(prefix, number)| route(prefix.into(), to(number, 1))).collect()
             }
             _ => (0..2u32)
@@ -198,7 +193,8 @@ impl Files {
     pub fn write(case: Case, directory: &Path) -> Result<Self, RuntimeError> {
         let files = Self::of(case, directory);
         for port in 0..2 {
-            let frames = case.profile(port).frames().take(files.frames).map(|frame| frame.bytes);
+            let profile = case.profile(port);
+            let frames = profile.frames().take(files.frames).map(|frame| frame.bytes);
             write_pcap(&files.path(port), frames)
                 .map_err(|error| RuntimeError::Bench { program: "thruway", reason: error.to_string() })?;
         }

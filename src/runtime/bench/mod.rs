@@ -16,7 +16,7 @@ pub use measure::{Measured, measure};
 use super::error::RuntimeError;
 use case::Files;
 use report::{CaseReport, Report};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub struct ForwardOptions {
     pub starts: u32,
     /// How long each process is watched.
     pub duration: Duration,
-    /// Where to write the figures as JSON.
+    /// Where to write the figures as JSON; `-` is standard output, which then gets no table.
     pub json: Option<PathBuf>,
 }
 
@@ -44,8 +44,8 @@ pub fn forward(options: &ForwardOptions) -> Result<(), RuntimeError> {
     if testpmd.is_none() {
         eprintln!("dpdk-testpmd is not installed (apt-get install dpdk): measuring without it");
     }
-    let mut report = Report::new(testpmd.is_some());
-    report.print_head();
+    let to_stdout = options.json.as_deref() == Some(Path::new("-"));
+    let mut report = Report::new(!to_stdout);
     for &case in &options.cases {
         let files = Files::write(case, directory.path())?;
         let mut figures = CaseReport::new(case);
@@ -63,6 +63,10 @@ pub fn forward(options: &ForwardOptions) -> Result<(), RuntimeError> {
         report.add(figures);
     }
     match &options.json {
+        Some(_) if to_stdout => {
+            print!("{}", report.json());
+            Ok(())
+        }
         Some(path) => std::fs::write(path, report.json()).map_err(RuntimeError::system("write the JSON file")),
         None => Ok(()),
     }

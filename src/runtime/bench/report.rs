@@ -43,27 +43,32 @@ impl CaseReport {
 /// All figures of a run.
 #[derive(Debug)]
 pub(super) struct Report {
-    with_testpmd: bool,
+    with_table: bool,
     cases: Vec<CaseReport>,
 }
 
 impl Report {
-    pub fn new(with_testpmd: bool) -> Self {
-        Self { with_testpmd, cases: Vec::new() }
-    }
-
-    pub fn print_head(&self) {
-        println!(
-            "{:<10} {:>9} {:>14} {:>9} {:>10} {:>15} {:>12}",
-            "case", "Mpps", "cycles/packet", "testpmd", "of testpmd", "of small table", "dropped ppm"
-        );
-        if !self.with_testpmd {
-            println!("(dpdk-testpmd is not installed)");
+    /// Printed as a table while it grows, or only collected.
+    pub fn new(with_table: bool) -> Self {
+        if with_table {
+            println!(
+                "{:<10} {:>9} {:>14} {:>9} {:>10} {:>15} {:>12}",
+                "case", "Mpps", "cycles/packet", "testpmd", "of testpmd", "of small table", "dropped ppm"
+            );
         }
+        Self { with_table, cases: Vec::new() }
     }
 
     pub fn add(&mut self, figures: CaseReport) {
-        let cell = |value: Option<f64>, digits: usize| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"));
+        if self.with_table {
+            Self::print(&figures);
+        }
+        self.cases.push(figures);
+    }
+
+    fn print(figures: &CaseReport) {
+        let cell =
+            |value: Option<f64>, digits: usize| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"));
         println!(
             "{:<10} {:>9} {:>14} {:>9} {:>10} {:>15} {:>12}",
             figures.case.name(),
@@ -74,7 +79,6 @@ impl Report {
             cell(figures.of_small_table(), 3),
             cell(CaseReport::median(&figures.ours, |figures| figures.dropped_ppm), 0),
         );
-        self.cases.push(figures);
     }
 
     pub fn json(&self) -> String {
