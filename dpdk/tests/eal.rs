@@ -1,7 +1,5 @@
 //! The life of the environment, in one process from before its start until after its end.
 
-mod common;
-
 use dpdk::mempool::DEFAULT_DATA_ROOM;
 use dpdk::{Eal, EalError, Mempool, Port, PortError, clock, eal, ring, thread};
 use rustix::thread::sched_getaffinity;
@@ -13,10 +11,9 @@ fn starts_once_restores_the_cores_and_is_given_up_when_unused() {
     assert!(thread::register().is_err());
 
     let cores = sched_getaffinity(None).unwrap();
-    let arguments = common::arguments("eal").into_iter().chain(["--vdev=net_null5".to_owned()]);
-    let started = Eal::init(arguments).unwrap();
+    let started = Eal::init(arguments("eal").into_iter().chain(["--vdev=net_null5".to_owned()])).unwrap();
     assert_eq!(sched_getaffinity(None).unwrap(), cores, "the mask is restored");
-    assert!(matches!(Eal::init(common::arguments("again")), Err(EalError::AlreadyStarted)));
+    assert!(matches!(Eal::init(arguments("again")), Err(EalError::AlreadyStarted)));
     assert!(clock::tsc_hz() > 1_000_000);
     let ticks = clock::tsc();
     assert!(clock::tsc() > ticks);
@@ -39,7 +36,7 @@ fn starts_once_restores_the_cores_and_is_given_up_when_unused() {
     started.shutdown().map_err(|(_, error)| error).unwrap();
 
     assert!(matches!(Port::open("net_null0"), Err(PortError::Eal(EalError::NotRunning))));
-    assert!(matches!(Eal::init(common::arguments("late")), Err(EalError::AlreadyStarted)));
+    assert!(matches!(Eal::init(arguments("late")), Err(EalError::AlreadyStarted)));
 }
 
 /// Gives the environment back when it refuses to be given up for this reason.
@@ -47,4 +44,12 @@ fn refused(eal: Eal, reason: &str) -> Eal {
     let (eal, error) = eal.shutdown().expect_err("something is left");
     assert!(error.to_string().contains(reason), "{error}");
     eal
+}
+
+/// The arguments of an environment that needs neither root nor hugepages nor devices.
+fn arguments(prefix: &str) -> Vec<String> {
+    let prefix = format!("--file-prefix=dpdk-test-{prefix}");
+    ["--no-huge", "-m", "128", "--no-pci", "--no-shconf", "--no-telemetry", "--iova-mode=va", prefix.as_str()]
+        .map(str::to_owned)
+        .to_vec()
 }
