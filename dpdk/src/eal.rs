@@ -2,7 +2,7 @@
 //!
 //! Invariant: it is started once, and given up only when nothing uses it.
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -66,7 +66,8 @@ impl Eal {
         Ok(Self { _main_thread: PhantomData })
     }
 
-    /// Gives back all that DPDK holds: memory, hugepage files, devices. It cannot be started again.
+    /// Gives back all that DPDK holds: memory, devices, threads. It cannot be started again. Files of hugepages stay for
+    /// the next process of the same prefix, unless the argument `--huge-unlink` was given.
     ///
     /// # Errors
     /// When something still uses it: a port, a ring, a handle of a pool, a registered thread, a packet. Nothing
@@ -100,6 +101,13 @@ impl Eal {
         }
         Ok(())
     }
+}
+
+/// The release of DPDK that runs, for example `DPDK 22.11.11`.
+#[must_use]
+pub fn version() -> String {
+    // SAFETY: a terminated string that DPDK makes from constants.
+    unsafe { CStr::from_ptr(dpdk_sys::rte_version()) }.to_string_lossy().into_owned()
 }
 
 /// What can be done about the complaints that are known.

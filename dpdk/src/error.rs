@@ -99,7 +99,7 @@ pub enum PoolError {
         /// The range that is allowed.
         range: String,
     },
-    /// DPDK refused.
+    /// There is not enough memory.
     #[error(
         "memory pool {name}: cannot have {count} packet buffers of {size} bytes ({mib} MiB) {socket}: \
          {errno}{complaints}. Reserve more hugepages (sysctl vm.nr_hugepages), raise the EAL's -m, or ask for fewer"
@@ -115,6 +115,19 @@ pub enum PoolError {
         mib: u64,
         /// `on NUMA node 1` or `on any NUMA node`.
         socket: String,
+        /// The error number.
+        errno: Errno,
+        /// What DPDK logged, after a colon.
+        complaints: String,
+    },
+    /// DPDK refused for another reason than memory.
+    #[error(
+        "memory pool {name}: cannot be made: {errno}{complaints}. Are the drivers of DPDK installed \
+         (librte_mempool_ring among them)?"
+    )]
+    Refused {
+        /// The pool.
+        name: String,
         /// The error number.
         errno: Errno,
         /// What DPDK logged, after a colon.

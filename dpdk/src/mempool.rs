@@ -84,6 +84,9 @@ impl Mempool {
         let Some(raw) = NonNull::new(raw) else {
             return Err(match Errno::last() {
                 errno @ Errno(libc::EEXIST | libc::ENAMETOOLONG) => bad_name(errno),
+                errno if errno != Errno(libc::ENOMEM) => {
+                    PoolError::Refused { name: name.to_owned(), errno, complaints: messages::complaints() }
+                }
                 errno => {
                     let size = dpdk_sys::SHIM_MBUF_SIZE as u32 + u32::from(data_room);
                     PoolError::NoMemory {

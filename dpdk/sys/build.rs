@@ -16,24 +16,20 @@ const PACKAGES: &str =
 const LIBRARIES: [&str; 6] = ["rte_ethdev", "rte_mbuf", "rte_mempool", "rte_ring", "rte_log", "rte_eal"];
 
 const FUNCTIONS: &str = "shim_.*\
-    |rte_eal_(init|cleanup)|rte_(socket|lcore)_count|rte_socket_id|rte_strerror|rte_log_set_global_level\
-    |rte_thread_(un)?register|rte_get_tsc_hz|rte_version\
+    |rte_eal_(init|cleanup)|rte_strerror|rte_version|rte_thread_(un)?register|rte_get_tsc_hz\
     |rte_dev_(probe|remove|name)\
     |rte_pktmbuf_(pool_create|free_bulk)|rte_mempool_avail_count\
     |rte_ring_(create|free)|rte_eth_from_rings\
     |rte_eth_find_next|rte_eth_dev_(info_get|get_name_by_port|socket_id|configure|start|stop|close)\
     |rte_eth_dev_(get_mtu|set_mtu|adjust_nb_rx_tx_desc|default_mac_addr_set)\
-    |rte_eth_(rx|tx)_queue_setup|rte_eth_macaddr_get|rte_eth_promiscuous_(enable|disable|get)\
-    |rte_eth_(stats|xstats)_(get|reset)|rte_eth_xstats_get_names";
+    |rte_eth_(rx|tx)_queue_setup|rte_eth_macaddr_get|rte_eth_promiscuous_(enable|disable)\
+    |rte_eth_stats_get|rte_eth_xstats_get(_names)?";
 
-const TYPES: &str = "rte_eth_(dev_info|conf|rxconf|txconf|stats|xstat|xstat_name|fp_ops)\
-    |rte_ether_addr|shim_.*";
+const TYPES: &str = "rte_eth_(dev_info|conf|rxconf|txconf|stats|xstat|xstat_name|fp_ops)|rte_ether_addr|shim_.*";
 
 const VARIABLES: &str = "SHIM_.*|rte_eth_fp_ops\
-    |RTE_(MAX_ETHPORTS|MAX_LCORE|PKTMBUF_HEADROOM|ETHER_MTU|ETHER_HDR_LEN|ETHER_CRC_LEN|MBUF_MAX_NB_SEGS)\
-    |RTE_(ETH_NAME_MAX_LEN|ETH_XSTATS_NAME_SIZE|MEMPOOL_CACHE_MAX_SIZE|MEMPOOL_NAMESIZE|MEMZONE_NAMESIZE|RING_SZ_MASK)\
-    |RING_F_(SP_ENQ|SC_DEQ)|RTE_LOG_.*|RTE_VER_(YEAR|MONTH)|LCORE_ID_ANY\
-    |RTE_ETH_(LINK_UP|SPEED_NUM_UNKNOWN|MQ_RX_RSS)|RTE_ETH_MQ_RX_RSS_FLAG";
+    |RTE_(MAX_ETHPORTS|MAX_LCORE|PKTMBUF_HEADROOM|ETHER_HDR_LEN|ETHER_CRC_LEN|ETH_NAME_MAX_LEN|MEMPOOL_CACHE_MAX_SIZE)\
+    |RING_F_(SP_ENQ|SC_DEQ)|RTE_LOG_(ERR|WARNING|NOTICE|INFO)|RTE_ETH_SPEED_NUM_UNKNOWN|RTE_ETH_MQ_RX_RSS";
 
 /// Types that Rust only points to: `src/opaque.rs` declares them. Their translation would be long, would differ
 /// between releases and may be one that rustc refuses (packed and aligned at once).

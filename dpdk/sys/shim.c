@@ -19,7 +19,6 @@
 _Static_assert(sizeof(struct rte_mbuf) == 128, "rte_mbuf is two cache lines");
 _Static_assert(sizeof(((struct rte_mbuf *)0)->buf_addr) == sizeof(void *), "buf_addr");
 _Static_assert(sizeof(((struct rte_mbuf *)0)->data_off) == 2, "data_off");
-_Static_assert(sizeof(((struct rte_mbuf *)0)->refcnt) == 2, "refcnt");
 _Static_assert(sizeof(((struct rte_mbuf *)0)->nb_segs) == 2, "nb_segs");
 _Static_assert(sizeof(((struct rte_mbuf *)0)->port) == 2, "port");
 _Static_assert(sizeof(((struct rte_mbuf *)0)->ol_flags) == 8, "ol_flags");
@@ -117,24 +116,9 @@ char *shim_mbuf_append(struct rte_mbuf *packet, uint16_t length)
 	return rte_pktmbuf_append(packet, length);
 }
 
-char *shim_mbuf_prepend(struct rte_mbuf *packet, uint16_t length)
-{
-	return rte_pktmbuf_prepend(packet, length);
-}
-
-char *shim_mbuf_adjust(struct rte_mbuf *packet, uint16_t length)
-{
-	return rte_pktmbuf_adj(packet, length);
-}
-
 int shim_mbuf_chain(struct rte_mbuf *head, struct rte_mbuf *tail)
 {
 	return rte_pktmbuf_chain(head, tail);
-}
-
-uint16_t shim_pool_data_room(struct rte_mempool *pool)
-{
-	return rte_pktmbuf_data_room_size(pool);
 }
 
 unsigned int shim_ring_enqueue_burst(struct rte_ring *ring, struct rte_mbuf **packets, unsigned int count)

@@ -34,10 +34,7 @@ int shim_mbuf_alloc_bulk(struct rte_mempool *pool, struct rte_mbuf **packets, un
 void shim_mbuf_free(struct rte_mbuf *packet);
 void shim_mbuf_free_segment(struct rte_mbuf *segment);
 char *shim_mbuf_append(struct rte_mbuf *packet, uint16_t length);
-char *shim_mbuf_prepend(struct rte_mbuf *packet, uint16_t length);
-char *shim_mbuf_adjust(struct rte_mbuf *packet, uint16_t length);
 int shim_mbuf_chain(struct rte_mbuf *head, struct rte_mbuf *tail);
-uint16_t shim_pool_data_room(struct rte_mempool *pool);
 
 unsigned int shim_ring_enqueue_burst(struct rte_ring *ring, struct rte_mbuf **packets, unsigned int count);
 unsigned int shim_ring_dequeue_burst(struct rte_ring *ring, struct rte_mbuf **packets, unsigned int count);
@@ -63,14 +60,11 @@ static const uint64_t SHIM_MBUF_RX_IP_CKSUM_MASK = RTE_MBUF_F_RX_IP_CKSUM_MASK;
 static const uint64_t SHIM_MBUF_RX_IP_CKSUM_BAD = RTE_MBUF_F_RX_IP_CKSUM_BAD;
 static const uint64_t SHIM_MBUF_RX_IP_CKSUM_GOOD = RTE_MBUF_F_RX_IP_CKSUM_GOOD;
 static const uint64_t SHIM_MBUF_RX_RSS_HASH = RTE_MBUF_F_RX_RSS_HASH;
-static const uint64_t SHIM_MBUF_EXTERNAL = RTE_MBUF_F_EXTERNAL;
-static const uint64_t SHIM_MBUF_INDIRECT = RTE_MBUF_F_INDIRECT;
 
 /* Where the fields of struct rte_mbuf are that Rust reads and writes itself. */
 static const uint64_t SHIM_MBUF_SIZE = sizeof(struct rte_mbuf);
 static const uint64_t SHIM_MBUF_BUF_ADDR = offsetof(struct rte_mbuf, buf_addr);
 static const uint64_t SHIM_MBUF_DATA_OFF = offsetof(struct rte_mbuf, data_off);
-static const uint64_t SHIM_MBUF_REFCNT = offsetof(struct rte_mbuf, refcnt);
 static const uint64_t SHIM_MBUF_NB_SEGS = offsetof(struct rte_mbuf, nb_segs);
 static const uint64_t SHIM_MBUF_PORT = offsetof(struct rte_mbuf, port);
 static const uint64_t SHIM_MBUF_OL_FLAGS = offsetof(struct rte_mbuf, ol_flags);

@@ -1,15 +1,24 @@
 //! Pools and packets.
 
-mod common;
+mod common {
+    pub mod environment;
+    pub mod packets;
+}
 
 use arrayvec::ArrayVec;
-use common::{bytes, chain, packet};
+use common::environment::start;
+use common::packets::{chain, packet};
 use dpdk::mempool::{DEFAULT_DATA_ROOM, HEADROOM, LARGEST_CACHE, LEAST_DATA_ROOM};
 use dpdk::{ChecksumStatus, Mbuf, Mempool, PoolError, thread};
 use proptest::prelude::*;
 
+/// All bytes of a packet.
+fn bytes(packet: &Mbuf) -> Vec<u8> {
+    packet.segments().flatten().copied().collect()
+}
+
 fn pool(name: &str, count: u32, cache: u32) -> Mempool {
-    common::start("packets");
+    start("packets");
     Mempool::create(name, count, cache, DEFAULT_DATA_ROOM, None).unwrap()
 }
 
@@ -140,7 +149,7 @@ fn truncation_keeps_the_prefix_and_frees_the_rest() {
 
 #[test]
 fn sixty_four_bytes_can_be_read_from_any_head() {
-    common::start("packets");
+    start("packets");
     let pool = Mempool::create("heads", 15, 0, LEAST_DATA_ROOM, None).unwrap();
     let mut short = packet(&pool, b"x");
     short.truncate(0);

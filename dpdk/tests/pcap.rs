@@ -1,13 +1,17 @@
 //! Packets from a capture file to another through a real driver.
 
-mod common;
+mod common {
+    pub mod environment;
+    pub mod frames;
+}
 
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use common::frames;
+use common::environment::start;
+use common::frames::{all_bytes, frames};
 use dpdk::mempool::DEFAULT_DATA_ROOM;
 use dpdk::{Mbuf, Mempool, Port, PortConfig, PortError};
 use pcap_file::pcap::{PcapPacket, PcapReader, PcapWriter};
@@ -26,7 +30,7 @@ fn read(path: &Path) -> Vec<Vec<u8>> {
 
 #[test]
 fn frames_cross_from_file_to_file_unchanged() {
-    common::start("pcap");
+    start("pcap");
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in.pcap"), folder.path().join("out.pcap"));
     // The longest frames take several packet buffers.
@@ -48,7 +52,7 @@ fn frames_cross_from_file_to_file_unchanged() {
     let mut burst = ArrayVec::<Mbuf, 64>::new();
     let (mut received, mut segments) = (Vec::new(), 0);
     while rx.receive(&mut burst) > 0 {
-        received.extend(common::all_bytes(&burst));
+        received.extend(all_bytes(&burst));
         segments += burst.iter().map(|packet| usize::from(packet.nb_segs())).sum::<usize>();
         assert!(burst.iter().all(|packet| packet.port() == port.id()));
         tx.transmit(&mut burst);

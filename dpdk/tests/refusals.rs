@@ -1,13 +1,15 @@
 //! What a port refuses, and how it says so.
 
-mod common;
+mod common {
+    pub mod environment;
+}
 
 use dpdk::mempool::{DEFAULT_DATA_ROOM, HEADROOM};
 use dpdk::offload::RssTypes;
 use dpdk::{Mempool, Port, PortConfig, PortError};
 
 fn pool(name: &str, data_room: u16) -> Mempool {
-    common::start("refusals");
+    common::environment::start("refusals");
     Mempool::create(name, 255, 0, data_room, None).unwrap()
 }
 
@@ -18,7 +20,7 @@ fn null(number: u32, config: &PortConfig) -> Result<dpdk::RunningPort, PortError
 
 #[test]
 fn devices_that_are_not_there() {
-    common::start("refusals");
+    common::environment::start("refusals");
     let error = |device: &str| Port::open(device).unwrap_err().to_string();
     assert_eq!(error("0000:ff:1f.7"), "device 0000:ff:1f.7: no such PCI device: lspci -D lists them");
     assert_eq!(error("ff:1f.7,port=1"), "device ff:1f.7,port=1: no such PCI device: lspci -D lists them");

@@ -1,16 +1,22 @@
 //! Packets through ports made of rings, and the life of such ports.
 
-mod common;
+mod common {
+    pub mod environment;
+    pub mod frames;
+    pub mod packets;
+}
 
 use arrayvec::ArrayVec;
-use common::{all_bytes, chain, frames, packet};
+use common::environment::start;
+use common::frames::{all_bytes, frames};
+use common::packets::{chain, packet};
 use dpdk::mempool::DEFAULT_DATA_ROOM;
 use dpdk::ring::{self, Consumer, Producer};
 use dpdk::{EalError, Mbuf, Mempool, Port, PortConfig, PortError, RingError, RunningPort};
 
 /// A pool, a port with one queue each way that runs, and the other ends of its queues.
 fn wire(name: &str, places: u32) -> (Mempool, RunningPort, Producer, Consumer) {
-    common::start("rings");
+    start("rings");
     let pool = Mempool::create(name, 511, 0, DEFAULT_DATA_ROOM, None).unwrap();
     let (to_port, rx) = ring::create(&format!("{name} rx"), places, None).unwrap();
     let (tx, from_port) = ring::create(&format!("{name} tx"), places, None).unwrap();
@@ -85,7 +91,7 @@ fn what_a_full_device_refuses_stays_in_order() {
 
 #[test]
 fn a_full_ring_refuses_in_order() {
-    common::start("rings");
+    start("rings");
     let pool = Mempool::create("ring", 63, 0, DEFAULT_DATA_ROOM, None).unwrap();
     let (mut producer, mut consumer) = ring::create("plain", 8, None).unwrap();
     assert_eq!(producer.capacity(), 7);
@@ -167,7 +173,7 @@ fn a_stopped_port_is_set_up_anew() {
 
 #[test]
 fn rings_and_ports_refuse_what_cannot_be() {
-    common::start("rings");
+    start("rings");
     assert!(matches!(ring::create("odd", 17, None), Err(RingError::Create { .. })));
     assert!(matches!(ring::create("one", 1, None), Err(RingError::Create { .. })));
     assert!(matches!(ring::create("", 16, None), Err(RingError::Create { .. })));

@@ -1,6 +1,8 @@
 //! Threads that DPDK knows, and the cores they may use.
 
-mod common;
+mod common {
+    pub mod environment;
+}
 
 use std::sync::{Arc, Barrier};
 
@@ -9,7 +11,7 @@ use rustix::thread::sched_getaffinity;
 
 #[test]
 fn a_thread_has_a_number_while_it_is_registered() {
-    common::start("threads");
+    common::environment::start("threads");
     std::thread::spawn(|| {
         assert_eq!(thread::number(), None);
         let registration = thread::register().unwrap();
@@ -28,7 +30,7 @@ fn a_thread_has_a_number_while_it_is_registered() {
 
 #[test]
 fn threads_have_different_numbers_until_none_is_left() {
-    common::start("threads");
+    common::environment::start("threads");
     let count = 130;
     let all_asked = Arc::new(Barrier::new(count));
     let threads: Vec<_> = (0..count)

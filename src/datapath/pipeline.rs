@@ -82,10 +82,29 @@ impl<B: PacketBuf> Pipeline<B> {
             self.part(family);
         }
         let mut path = Path { ingress, tables, outputs, counters };
-        if self.forward_family(family, !mixed, &mut path) {
-            self.forward_family(family.other(), false, &mut path);
+        let other_waits = match family {
+            Family::Ipv4 => self.forward_ipv4(!mixed, &mut path),
+            Family::Ipv6 => self.forward_ipv6(!mixed, &mut path),
+        };
+        if other_waits {
+            match family {
+                Family::Ipv4 => self.forward_ipv6(false, &mut path),
+                Family::Ipv6 => self.forward_ipv4(false, &mut path),
+            };
         }
         count
+    }
+
+    // Each family gets code of its own, without a question per packet which it is.
+
+    #[inline(never)]
+    fn forward_ipv4<T: TxBurst<Buf = B>>(&mut self, unparted: bool, path: &mut Path<'_, T>) -> bool {
+        self.forward_family(Family::Ipv4, unparted, path)
+    }
+
+    #[inline(never)]
+    fn forward_ipv6<T: TxBurst<Buf = B>>(&mut self, unparted: bool, path: &mut Path<'_, T>) -> bool {
+        self.forward_family(Family::Ipv6, unparted, path)
     }
 
     /// Forwards the packets of one family. Where `unparted`, looks for some of the other family among

@@ -202,7 +202,7 @@ impl Forwarder for Running {
     }
 
     fn version(&mut self) -> VersionReport {
-        VersionReport { thruway: env!("CARGO_PKG_VERSION").to_owned(), dpdk: dpdk::version() }
+        VersionReport { thruway: env!("CARGO_PKG_VERSION").to_owned(), dpdk: dpdk::eal::version() }
     }
 
     fn config(&mut self) -> ConfigReport {

@@ -124,15 +124,15 @@ pub(super) fn apply(port: &Port, config: &PortConfig) -> Result<Applied, PortErr
     Errno::check(unsafe { dpdk_sys::rte_eth_dev_configure(id, rx_queues, tx_queues, &conf) })
         .map_err(|errno| port.step(format!("configure {rx_queues} RX and {tx_queues} TX queues"), errno))?;
 
-    let mtu_enforced = set_mtu(port, config.mtu)?;
+    let (mtu, mtu_enforced) = set_mtu(port, config.mtu)?;
     let (rx_descriptors, tx_descriptors) = set_up_queues(port, config, &info, rx_offloads, tx_offloads)?;
     let mac = set_mac(port, config.mac)?;
     Ok(Applied {
         rx_descriptors,
         tx_descriptors,
-        mtu: config.mtu,
+        mtu,
         mtu_enforced,
-        scatter,
+        scatter: rx_offloads.contains(RxOffloads::SCATTER),
         rss,
         rx_checksum: rx_offloads.contains(RxOffloads::IPV4_CHECKSUM),
         tx_segments: tx_offloads.contains(TxOffloads::MULTI_SEGMENT),
@@ -174,23 +174,24 @@ fn check_mtu(port: &Port, config: &PortConfig, info: &dpdk_sys::rte_eth_dev_info
     Err(PortError::DataRoom { device: port.device().to_owned(), mtu: config.mtu, needed, room })
 }
 
-/// Sets the MTU; false when the driver has no notion of it, as those of files and rings.
-fn set_mtu(port: &Port, mtu: u16) -> Result<bool, PortError> {
+/// Sets the MTU; tells the one the port has, and whether the driver has a notion of it, as those of files and rings
+/// have not.
+fn set_mtu(port: &Port, wanted: u16) -> Result<(u16, bool), PortError> {
     messages::forget();
     // SAFETY: the port is open and configured.
-    match Errno::check(unsafe { dpdk_sys::rte_eth_dev_set_mtu(port.id(), mtu) }) {
-        Ok(_) => Ok(true),
-        Err(Errno(libc::ENOTSUP)) => {
-            if mtu != ETHERNET_MTU {
-                log::info!(
-                    "device {}: its driver has no MTU: it is not told {mtu}, and hands over frames of any length",
-                    port.device()
-                );
-            }
-            Ok(false)
-        }
-        Err(errno) => Err(port.step(format!("set the MTU to {mtu}"), errno)),
+    let enforced = match Errno::check(unsafe { dpdk_sys::rte_eth_dev_set_mtu(port.id(), wanted) }) {
+        Ok(_) => true,
+        Err(Errno(libc::ENOTSUP)) => false,
+        Err(errno) => return Err(port.step(format!("set the MTU to {wanted}"), errno)),
+    };
+    if !enforced && wanted != ETHERNET_MTU {
+        log::info!("device {}: its driver has no MTU to set, and hands over frames of any length", port.device());
     }
+    let mut mtu = wanted;
+    // SAFETY: the port is open, and the number is alive during the call.
+    Errno::check(unsafe { dpdk_sys::rte_eth_dev_get_mtu(port.id(), &mut mtu) })
+        .map_err(|errno| port.step("read the MTU back", errno))?;
+    Ok((mtu, enforced))
 }
 
 /// Sets up all queues; tells how many descriptors each has.

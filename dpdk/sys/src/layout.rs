@@ -11,7 +11,7 @@ use crate::{
     SHIM_FP_OPS_RX_BURST, SHIM_FP_OPS_RXQ_CLBK, SHIM_FP_OPS_RXQ_DATA, SHIM_FP_OPS_SIZE, SHIM_FP_OPS_TX_BURST,
     SHIM_FP_OPS_TXQ_CLBK, SHIM_FP_OPS_TXQ_DATA, SHIM_MBUF_BUF_ADDR, SHIM_MBUF_BUF_LEN, SHIM_MBUF_DATA_LEN,
     SHIM_MBUF_DATA_OFF, SHIM_MBUF_HASH_RSS, SHIM_MBUF_NB_SEGS, SHIM_MBUF_NEXT, SHIM_MBUF_OL_FLAGS, SHIM_MBUF_PKT_LEN,
-    SHIM_MBUF_PORT, SHIM_MBUF_REFCNT, SHIM_MBUF_SIZE, rte_eth_fp_ops, rte_mbuf,
+    SHIM_MBUF_PORT, SHIM_MBUF_SIZE, rte_eth_fp_ops, rte_mbuf,
 };
 
 /// Defines a getter and, where named, a setter of one field of `struct rte_mbuf`.
@@ -51,14 +51,12 @@ mbuf_fields! {
     buf_addr: *mut u8 = SHIM_MBUF_BUF_ADDR;
     /// Bytes between the beginning of the buffer and the data.
     data_off: u16 = SHIM_MBUF_DATA_OFF;
-    /// References to this segment.
-    refcnt: u16 = SHIM_MBUF_REFCNT;
     /// Segments of the packet; right in the first segment only.
     nb_segs, set_nb_segs: u16 = SHIM_MBUF_NB_SEGS;
     /// The port the packet came in by.
-    port, set_port: u16 = SHIM_MBUF_PORT;
+    port: u16 = SHIM_MBUF_PORT;
     /// The flags of the offloads.
-    ol_flags, set_ol_flags: u64 = SHIM_MBUF_OL_FLAGS;
+    ol_flags: u64 = SHIM_MBUF_OL_FLAGS;
     /// Bytes of the packet in all segments; right in the first segment only.
     pkt_len, set_pkt_len: u32 = SHIM_MBUF_PKT_LEN;
     /// Bytes of the packet in this segment.

@@ -156,13 +156,14 @@ impl<B: PacketBuf> Batch<B> {
     #[inline(always)]
     pub fn gather(&mut self) -> u64 {
         let mut bytes = 0;
-        for (i, packet) in self.packets.iter().enumerate() {
+        let count = self.packets.len().min(LANES);
+        for (i, packet) in self.packets[..count].iter().enumerate() {
             let lengths = packet.lengths();
             self.heads[i] = packet.head();
             self.lengths[i] = lengths;
             bytes += u64::from(lengths.frame());
         }
-        self.gathered = self.packets.len();
+        self.gathered = count;
         bytes
     }
 
@@ -351,7 +352,7 @@ impl<B: PacketBuf> Batch<B> {
     pub fn rewrite(&mut self, family: Family, next_hops: &NextHops) -> Rewritten {
         let first = next_hops.get(self.hops[0]).port;
         let (mut special, mut ports_differ, mut bytes) = (0, 0, 0);
-        for i in 0..self.gathered {
+        for i in 0..self.gathered.min(LANES) {
             let hop = next_hops.get(self.hops[i]);
             let wire = self.wire[i];
             if wire > hop.max_frame {
