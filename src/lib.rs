@@ -8,5 +8,7 @@ pub mod drop_reason;
 pub mod fib;
 pub mod generate;
 pub mod packet;
+#[cfg(feature = "dpdk")]
+pub mod runtime;
 pub mod tables;
 pub mod units;

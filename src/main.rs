@@ -13,6 +13,11 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<(), Failure> {
     cli.start_logging();
     match &cli.command {
+        #[cfg(feature = "dpdk")]
+        Command::Run(args) => {
+            let config = thruway::config::load(&args.config).map_err(Failure::Config)?;
+            thruway::runtime::run(config).map_err(|error| Failure::Running(error.to_string()))
+        }
         Command::Check(args) => cli::check(args),
         Command::Show(args) => cli::show(&cli.socket, cli.color, args),
         Command::Route(command) => cli::route(&cli.socket, command),

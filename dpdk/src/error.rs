@@ -24,6 +24,10 @@ impl Errno {
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Many functions of DPDK return -1 for any reason.
+        if self.0 == libc::EPERM {
+            return f.write_str("it failed or is not permitted");
+        }
         // SAFETY: rte_strerror returns a terminated string, static or of this thread, for every number.
         let text = unsafe { CStr::from_ptr(dpdk_sys::rte_strerror(self.0)) };
         f.write_str(&text.to_string_lossy())

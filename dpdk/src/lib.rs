@@ -51,3 +51,11 @@ pub use mbuf::{ChecksumStatus, Mbuf};
 pub use mempool::Mempool;
 pub use port::{DeviceInfo, Link, Port, PortConfig, RunningPort};
 pub use queue::{RxQueue, TxQueue};
+
+/// DPDK's name and version, as the library that is loaded says it.
+#[must_use]
+pub fn version() -> String {
+    // SAFETY: returns a terminated string that lives as long as the library.
+    let text = unsafe { std::ffi::CStr::from_ptr(dpdk_sys::rte_version()) };
+    text.to_string_lossy().into_owned()
+}

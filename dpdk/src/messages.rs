@@ -6,8 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use log::Level;
 
-/// Complaints kept: the first of a series tells the cause, the last the consequence.
+/// Complaints kept.
 const KEPT: usize = 8;
+
+/// What DPDK adds when a device could not be attached, and everybody knows by then.
+const CONSEQUENCES: [&str; 2] = ["Driver cannot attach the device", "Failed to attach device on primary process"];
 
 static COMPLAINTS: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
@@ -43,7 +46,7 @@ extern "C" fn receive(level: u32, text: *const c_char, length: usize) {
     let level = level_of(level);
     for line in String::from_utf8_lossy(bytes).lines().map(str::trim).filter(|line| !line.is_empty()) {
         log::log!(target: "dpdk", level, "{line}");
-        if level <= Level::Warn {
+        if level <= Level::Warn && !CONSEQUENCES.iter().any(|consequence| line.contains(consequence)) {
             remember(line);
         }
     }

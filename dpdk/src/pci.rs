@@ -81,3 +81,61 @@ pub(crate) fn check(devices: &Path, device: &str, address: &str) -> Result<(), P
 fn first_entry(folder: &Path) -> Option<String> {
     fs::read_dir(folder).ok()?.flatten().next().map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_told_from_names() {
+        for (name, full) in [
+            ("0000:83:00.0", "0000:83:00.0"),
+            ("83:00.1", "0000:83:00.1"),
+            ("1:2:1F.7", "0001:02:1f.7"),
+            ("10000:01:00.0", "10000:01:00.0"),
+        ] {
+            assert_eq!(address(name).as_deref(), Some(full), "{name}");
+        }
+        for name in ["net_tap0", "", ".", "83:00", "83:20.0", "83:00.8", "0:0:0:0.0", "+1:00.0", "g:00.0", "83:00.0 "] {
+            assert_eq!(address(name), None, "{name}");
+        }
+    }
+
+    /// What is said of a device of this vendor, bound to this driver.
+    fn said(vendor: &str, driver: Option<&str>) -> Result<(), String> {
+        let devices = tempfile::tempdir().unwrap();
+        let folder = devices.path().join("0000:01:00.0");
+        fs::create_dir_all(folder.join("net/eth7")).unwrap();
+        fs::write(folder.join("vendor"), format!("{vendor}\n")).unwrap();
+        if let Some(driver) = driver {
+            std::os::unix::fs::symlink(format!("../../drivers/{driver}"), folder.join("driver")).unwrap();
+        }
+        check(devices.path(), "DEVICE", "0000:01:00.0").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn devices_with_the_right_driver_pass() {
+        for driver in HANDED_OVER {
+            assert_eq!(said("0x8086", Some(driver)), Ok(()));
+        }
+        assert_eq!(said("0x15b3", Some("mlx5_core")), Ok(()));
+        assert_eq!(said("0x15b3", Some("mlx4_core")), Ok(()));
+    }
+
+    #[test]
+    fn others_are_refused_with_the_command_that_helps() {
+        let taken = said("0x8086", Some("igb")).unwrap_err();
+        assert_eq!(
+            taken,
+            "device DEVICE: bound to kernel driver igb, which has it as interface eth7: bind it with dpdk-devbind.py \
+             --bind=vfio-pci 0000:01:00.0"
+        );
+        assert!(said("0x8086", None).unwrap_err().contains("bound to no driver"));
+        let given_away = said("0x15b3", Some("vfio-pci")).unwrap_err();
+        assert!(given_away.contains("stay with their kernel driver"), "{given_away}");
+        assert!(given_away.contains("--bind=mlx5_core 0000:01:00.0"), "{given_away}");
+        assert!(said("0x15b3", None).unwrap_err().contains("modprobe"));
+        let missing = check(Path::new("/nonexistent"), "DEVICE", "0000:01:00.0").unwrap_err().to_string();
+        assert_eq!(missing, "device DEVICE: no such PCI device: lspci -D lists them");
+    }
+}

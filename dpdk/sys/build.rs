@@ -17,7 +17,7 @@ const LIBRARIES: [&str; 6] = ["rte_ethdev", "rte_mbuf", "rte_mempool", "rte_ring
 
 const FUNCTIONS: &str = "shim_.*\
     |rte_eal_(init|cleanup)|rte_(socket|lcore)_count|rte_socket_id|rte_strerror|rte_log_set_global_level\
-    |rte_thread_(un)?register|rte_get_tsc_hz\
+    |rte_thread_(un)?register|rte_get_tsc_hz|rte_version\
     |rte_dev_(probe|remove|name)\
     |rte_pktmbuf_(pool_create|free_bulk)|rte_mempool_avail_count\
     |rte_ring_(create|free)|rte_eth_from_rings\

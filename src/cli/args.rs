@@ -41,6 +41,9 @@ pub enum Color {
 /// What to do.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
+    /// Forward packets, in the foreground, until SIGINT or SIGTERM
+    #[cfg(feature = "dpdk")]
+    Run(RunArgs),
     /// Check a configuration file without touching the machine
     Check(CheckArgs),
     /// Show what the daemon knows

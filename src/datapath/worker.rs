@@ -54,7 +54,7 @@ where
         if let Some(since) = self.busy_since {
             self.counters.busy_cycles.add(now.wrapping_sub(since));
         }
-        self.counters.polls.add(1);
+        self.counters.polls.add(self.inputs.len() as u64);
         let tables = self.tables.load();
         let mut received = 0;
         for Input { ingress, queue } in &mut self.inputs {

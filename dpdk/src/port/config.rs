@@ -22,9 +22,9 @@ pub struct PortConfig {
     pub rx_pools: Vec<Mempool>,
     /// Transmit queues.
     pub tx_queues: u16,
-    /// Descriptors of each receive queue; adjusted to what the device can have.
+    /// Descriptors of each receive queue, adjusted to what the device can have; as many as it likes when 0.
     pub rx_descriptors: u16,
-    /// Descriptors of each transmit queue; adjusted to what the device can have.
+    /// Descriptors of each transmit queue, adjusted to what the device can have; as many as it likes when 0.
     pub tx_descriptors: u16,
     /// Bytes of a packet without its Ethernet header.
     pub mtu: u16,
@@ -77,7 +77,7 @@ pub struct Applied {
     pub rss: RssTypes,
     /// Whether the device checks IPv4 header checksums.
     pub rx_checksum: bool,
-    /// Whether packets of several segments may be sent.
+    /// Whether packets of several segments may be sent: asked for and offered.
     pub tx_segments: bool,
     /// Whether the port receives frames for any MAC address.
     pub promiscuous: bool,
@@ -202,7 +202,8 @@ fn set_up_queues(
     tx_offloads: TxOffloads,
 ) -> Result<(u16, u16), PortError> {
     let id = port.id();
-    let (mut rx_descriptors, mut tx_descriptors) = (config.rx_descriptors, config.tx_descriptors);
+    let mut rx_descriptors = liked(config.rx_descriptors, info.default_rxportconf.ring_size);
+    let mut tx_descriptors = liked(config.tx_descriptors, info.default_txportconf.ring_size);
     // SAFETY: the port is configured, and both numbers are alive during the call.
     Errno::check(unsafe { dpdk_sys::rte_eth_dev_adjust_nb_rx_tx_desc(id, &mut rx_descriptors, &mut tx_descriptors) })
         .map_err(|errno| port.step("adjust the number of descriptors", errno))?;
@@ -228,6 +229,11 @@ fn set_up_queues(
             .map_err(|errno| port.step(format!("set up TX queue {queue} with {tx_descriptors} descriptors"), errno))?;
     }
     Ok((rx_descriptors, tx_descriptors))
+}
+
+/// The first number that is not zero: what was asked for, what the device likes, what DPDK takes without either.
+fn liked(asked: u16, preferred: u16) -> u16 {
+    [asked, preferred].into_iter().find(|count| *count != 0).unwrap_or(512)
 }
 
 /// Sets the MAC address when one is asked for; tells the one the port has.

@@ -106,24 +106,40 @@ pub(super) fn find_or_probe(open: &BTreeSet<u16>, device: &str) -> Result<u16, P
         probe(device, &arguments, address.is_some()).map_err(|error| error.unwrap_or_else(bad_name))?;
         found = ports_of(name);
     }
-    let mut candidates: Vec<u16> = found.iter().map(|(id, _)| *id).collect();
-    if let Some(number) = wanted {
-        let ending = format!("port {number}");
-        let named: Vec<u16> = found.iter().filter(|(_, name)| name.ends_with(&ending)).map(|(id, _)| *id).collect();
-        // The only port of a device needs no choice, whatever it is called.
-        if !named.is_empty() || candidates.len() != 1 || number != 0 {
-            candidates = named;
+    match choose(&found, wanted, open) {
+        Choice::Port(id) => Ok(id),
+        Choice::InUse => Err(PortError::AlreadyOpen { device: device.to_owned() }),
+        Choice::None => {
+            let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
+            let found =
+                if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
+            Err(PortError::NoPort { device: device.to_owned(), found })
         }
     }
-    if candidates.is_empty() {
-        let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
-        let found = if names.is_empty() { "it gave none".to_owned() } else { format!("it has {}", names.join(", ")) };
-        return Err(PortError::NoPort { device: device.to_owned(), found });
+}
+
+/// Which port of a device is meant.
+#[derive(Debug, PartialEq, Eq)]
+enum Choice {
+    Port(u16),
+    InUse,
+    None,
+}
+
+/// Chooses among the ports of one device, given with their names: the one of the number wanted, which such drivers
+/// write at the end of the name (`0000:83:00.0 port 1`), else the first that is not open.
+fn choose(found: &[(u16, String)], wanted: Option<u32>, open: &BTreeSet<u16>) -> Choice {
+    let ending = wanted.map(|number| format!(" port {number}"));
+    let meant = |name: &str| match &ending {
+        // The only port of a device needs no number.
+        Some(ending) => name.ends_with(ending) || (found.len() == 1 && wanted == Some(0) && !name.contains(" port ")),
+        None => true,
+    };
+    let mut meant = found.iter().filter(|(_, name)| meant(name)).map(|(id, _)| *id).peekable();
+    if meant.peek().is_none() {
+        return Choice::None;
     }
-    candidates
-        .into_iter()
-        .find(|id| !open.contains(id))
-        .ok_or_else(|| PortError::AlreadyOpen { device: device.to_owned() })
+    meant.find(|id| !open.contains(id)).map_or(Choice::InUse, Choice::Port)
 }
 
 /// Probes a device; the error is none when the name cannot even be handed to DPDK.
@@ -148,8 +164,8 @@ fn probe(device: &str, arguments: &str, is_pci: bool) -> Result<(), Option<PortE
     }
 }
 
-/// Closes a port and removes its device, unless the device has another port.
-pub(super) fn close(id: u16, device: &str) {
+/// Closes a port and removes its device, unless the device has another port that is open.
+pub(super) fn close(open: &BTreeSet<u16>, id: u16, device: &str) {
     let raw_device = raw_info(id).map(|info| info.device);
     let name = device_name(id);
     // SAFETY: the port is stopped, and nobody uses it any more.
@@ -157,10 +173,10 @@ pub(super) fn close(id: u16, device: &str) {
         log::warn!("device {device}: cannot be closed: {errno}");
     }
     let (Ok(raw_device), Some(name)) = (raw_device, name) else { return };
-    if raw_device.is_null() || !ports_of(&name).is_empty() {
+    if raw_device.is_null() || ports_of(&name).iter().any(|(other, _)| *other != id && open.contains(other)) {
         return;
     }
-    // SAFETY: the device is still on its bus, since only this function removes devices; it has no port left.
+    // SAFETY: the device is still on its bus, since only this function removes devices; none of its ports is in use.
     if let Err(errno) = Errno::check(unsafe { dpdk_sys::rte_dev_remove(raw_device) }) {
         log::warn!("device {device}: cannot be removed: {errno}");
     }
@@ -219,4 +235,36 @@ fn port_argument(device: &str) -> Option<u32> {
 
 fn without_port_argument(device: &str) -> String {
     device.split(',').filter(|argument| !argument.starts_with("port=")).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_argument_is_read_and_left_out() {
+        assert_eq!(port_argument("0000:83:00.0,port=1"), Some(1));
+        assert_eq!(port_argument("0000:83:00.0,mprq_en=1,port=0"), Some(0));
+        assert_eq!(port_argument("0000:83:00.0,report=1"), None);
+        assert_eq!(port_argument("0000:83:00.0"), None);
+        assert_eq!(without_port_argument("0000:83:00.0,port=1,x=2"), "0000:83:00.0,x=2");
+    }
+
+    #[test]
+    fn the_port_that_is_meant_is_chosen() {
+        let two = [(3, "0000:83:00.0 port 0".to_owned()), (4, "0000:83:00.0 port 1".to_owned())];
+        let one = [(5, "0000:41:00.0".to_owned())];
+        let none_open = BTreeSet::new();
+        assert_eq!(choose(&two, Some(0), &none_open), Choice::Port(3));
+        assert_eq!(choose(&two, Some(1), &none_open), Choice::Port(4));
+        assert_eq!(choose(&two, Some(2), &none_open), Choice::None);
+        assert_eq!(choose(&two, Some(1), &BTreeSet::from([4])), Choice::InUse);
+        assert_eq!(choose(&two, None, &BTreeSet::from([3])), Choice::Port(4));
+        assert_eq!(choose(&two, None, &BTreeSet::from([3, 4])), Choice::InUse);
+        assert_eq!(choose(&two[1..], Some(0), &none_open), Choice::None);
+        assert_eq!(choose(&one, Some(0), &none_open), Choice::Port(5));
+        assert_eq!(choose(&one, Some(1), &none_open), Choice::None);
+        assert_eq!(choose(&one, None, &none_open), Choice::Port(5));
+        assert_eq!(choose(&[], None, &none_open), Choice::None);
+    }
 }

@@ -145,7 +145,7 @@ impl Port {
 impl Drop for Port {
     fn drop(&mut self) {
         let mut life = life::lock();
-        device::close(self.id, &self.device);
+        device::close(&life.ports, self.id, &self.device);
         life.ports.remove(&self.id);
     }
 }

@@ -1,0 +1,120 @@
+//! `thruway run`: start, serve, stop.
+
+use super::error::RuntimeError;
+use super::forwarder::Running;
+use super::plan::{self, Pages, PoolPlan};
+use super::workers::Workers;
+use super::{machine, notify, ports};
+use crate::config::Config;
+use crate::control::server::Server;
+use crate::datapath::Isa;
+use crate::tables::Tables;
+use dpdk::Eal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How often the workers are looked after.
+const CHECK: Duration = Duration::from_millis(500);
+
+/// Runs the forwarder until SIGINT or SIGTERM. Blocks the calling thread, which becomes the control thread.
+///
+/// # Errors
+///
+/// If it cannot start, or a worker dies.
+pub fn run(config: Config) -> Result<(), RuntimeError> {
+    let signals = Signals::catch()?;
+    let mut server = Server::bind(&config.control.socket, config.control.mode, config.control.group.as_deref())?;
+    server.watch(signals.stream).map_err(RuntimeError::system("watch for signals"))?;
+
+    let eal = start_eal(&config, 0)?;
+    let mut running = start(config, Isa::detect(), 0)?;
+    log::info!("ready");
+    notify::notify("READY=1");
+
+    let outcome = serve(&mut server, &mut running, &signals.stop, &signals.hangup);
+    notify::notify("STOPPING=1");
+    drop(server);
+    running.workers.stop();
+    let (received, sent, dropped) = running.totals();
+    println!("received {received} packets, sent {sent}, dropped {dropped}");
+    drop(running);
+    if let Err((_, error)) = eal.shutdown() {
+        log::warn!("{error}");
+    }
+    outcome
+}
+
+/// Starts DPDK as a configuration asks for it, with room for `extra` packets that drivers keep.
+pub(super) fn start_eal(config: &Config, extra: u32) -> Result<Eal, RuntimeError> {
+    let allowed = machine::allowed_cores()?;
+    let cores = config.runtime.worker_cores.iter().chain([&config.runtime.main_core]);
+    if let Some(&core) = cores.into_iter().find(|core| !allowed.contains(core)) {
+        return Err(RuntimeError::NoSuchCore { core, allowed: machine::ranges(&allowed) });
+    }
+    let pool = PoolPlan::new(config, extra);
+    let (arguments, pages) = plan::eal_arguments(config, &pool, machine::free_hugepages())?;
+    if pages == Pages::Plain && !config.runtime.eal_args.iter().any(|argument| argument == "--no-huge") {
+        log::warn!(
+            "packets are in plain pages, which costs speed: reserve hugepages for {} MiB (sysctl \
+             vm.nr_hugepages=N) and mount them (mount -t hugetlbfs nodev /dev/hugepages)",
+            pool.bytes() >> 20
+        );
+    }
+    log::debug!("EAL arguments: {}", arguments.join(" "));
+    Ok(Eal::init(&arguments)?)
+}
+
+/// Brings up ports, tables and workers. DPDK runs.
+pub(super) fn start(config: Config, isa: Isa, extra: u32) -> Result<Running, RuntimeError> {
+    let (active, _) = ports::start(&config, &PoolPlan::new(&config, extra))?;
+    let mut tables = Tables::new(ports::for_tables(&config, &active), Box::new(std::thread::yield_now))?;
+    tables.load(
+        config.routes.iter().map(|route| (route.prefix, route.action)),
+        config.neighbors.iter().map(|neighbor| (neighbor.address, neighbor.mac, neighbor.port)),
+    )?;
+    let workers = Workers::start(&config, &active, &tables.current(), isa)?;
+    log::info!("{} workers, {} validation", workers.counters.len(), isa.name());
+    Ok(Running { workers, tables, ports: active, config })
+}
+
+fn serve(
+    server: &mut Server,
+    running: &mut Running,
+    stop: &AtomicBool,
+    hangup: &AtomicBool,
+) -> Result<(), RuntimeError> {
+    while !stop.load(Relaxed) {
+        server.poll(Some(CHECK), running).map_err(RuntimeError::system("wait for control clients"))?;
+        if let Some(core) = running.workers.dead() {
+            return Err(RuntimeError::WorkerDied(core));
+        }
+        if hangup.swap(false, Relaxed) {
+            log::warn!("SIGHUP: reloading is not supported yet; restart to apply a changed configuration");
+        }
+    }
+    Ok(())
+}
+
+/// The signals that end it, made to wake the control loop.
+struct Signals {
+    stop: Arc<AtomicBool>,
+    hangup: Arc<AtomicBool>,
+    stream: UnixStream,
+}
+
+impl Signals {
+    fn catch() -> Result<Self, RuntimeError> {
+        let failed = || RuntimeError::system("catch signals");
+        let (stream, wake) = UnixStream::pair().map_err(failed())?;
+        let (stop, hangup): (Arc<AtomicBool>, Arc<AtomicBool>) = Default::default();
+        for (signal, flag) in [(SIGINT, &stop), (SIGTERM, &stop), (SIGHUP, &hangup)] {
+            signal_hook::flag::register(signal, flag.clone()).map_err(failed())?;
+            let wake = wake.try_clone().map_err(failed())?;
+            signal_hook::low_level::pipe::register(signal, wake).map_err(failed())?;
+        }
+        Ok(Self { stop, hangup, stream })
+    }
+}

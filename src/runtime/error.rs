@@ -1,0 +1,77 @@
+//! Why the forwarder does not start, or stops.
+
+use crate::control::server::ControlError;
+use crate::tables::TableError;
+use crate::units::CoreId;
+use dpdk::{EalError, PoolError, PortError};
+use std::io;
+
+/// Why the forwarder does not start, or stops. One sentence each: the thing, the reason, the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// A core of the configuration that this process may not use.
+    #[error("core {core} cannot be used: this process may run on {allowed} (runtime.worker_cores, runtime.main_core)")]
+    NoSuchCore {
+        /// The core.
+        core: CoreId,
+        /// Those there are, as a list of ranges.
+        allowed: String,
+    },
+    /// The memory given is less than the configuration's bounds add up to.
+    #[error(
+        "memory = {given} MiB is not enough, {needed} MiB are needed: {arithmetic}. Raise runtime.memory, or lower descriptors and queues"
+    )]
+    Memory {
+        /// MiB given.
+        given: u64,
+        /// MiB needed.
+        needed: u64,
+        /// How the need comes about.
+        arithmetic: String,
+    },
+    /// The packet pool cannot be made.
+    #[error(
+        "no memory for packets: {source}. Needed: {arithmetic}. Reserve more hugepages (sysctl vm.nr_hugepages), or lower descriptors and queues"
+    )]
+    Pool {
+        /// What DPDK says.
+        source: PoolError,
+        /// How the need comes about.
+        arithmetic: String,
+    },
+    /// The control socket cannot be opened.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// DPDK does not start, or a thread cannot join it.
+    #[error(transparent)]
+    Eal(#[from] EalError),
+    /// A port cannot be brought up.
+    #[error("port {name}: {source}")]
+    Port {
+        /// Its name in the configuration.
+        name: String,
+        /// What is wrong with it.
+        source: PortError,
+    },
+    /// A route or neighbour of the configuration cannot be put in force.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The system refuses something that always works.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A worker thread died of a defect.
+    #[error("the worker on core {0} died: this is a defect, please report the messages before this one")]
+    WorkerDied(CoreId),
+}
+
+impl RuntimeError {
+    /// For `map_err`: the system refuses to do `what`.
+    pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+}

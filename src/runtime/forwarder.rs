@@ -1,0 +1,278 @@
+//! The running forwarder, as the control socket asks for it.
+
+use super::ports::{ActivePort, tx_completion};
+use super::workers::Workers;
+use crate::config::{Config, RouteAction};
+use crate::control::backend::{Existing, Forwarder, Refusal};
+use crate::control::protocol::{NeighborSelector, NeighborSpec, RouteSelector, RouteSpec};
+use crate::control::report::{
+    Admin, Amount, ConfigReport, CoreDrops, CoreReport, DropReport, LinkReport, NeighborReport, NeighborState,
+    NextHopReport, Origin, PortQueue, PortReport, PortRx, PortTx, QueueReport, RouteGetReport, RouteKind, RouteReport,
+    VersionReport,
+};
+use crate::datapath::counters::{Counter, PortCounters, WorkerCounters};
+use crate::drop_reason::DropReason;
+use crate::tables::{self, RouteEntry, TableError, Tables};
+use crate::units::{CoreId, PortId};
+use ipnet::IpNet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Everything there is while the forwarder runs. Fields are dropped in order: workers give the queues
+/// back before the ports close.
+pub(super) struct Running {
+    pub workers: Workers,
+    pub tables: Tables,
+    pub ports: Vec<ActivePort>,
+    pub config: Config,
+}
+
+impl Running {
+    /// A counter of one port, all workers together.
+    fn port_sum(&self, port: PortId, counter: fn(&PortCounters) -> &Counter) -> u64 {
+        self.counters().map(|worker| counter(worker.port(port)).get()).sum()
+    }
+
+    fn counters(&self) -> impl Iterator<Item = &WorkerCounters> {
+        self.workers.counters.iter().map(Arc::as_ref)
+    }
+
+    /// Packets received, sent and dropped since the start, all ports together.
+    pub fn totals(&self) -> (u64, u64, u64) {
+        let ports = || (0..self.ports.len()).map(|port| PortId(port as u16));
+        let received = ports().map(|port| self.port_sum(port, |counters| &counters.rx_packets)).sum();
+        let sent = ports().map(|port| self.port_sum(port, |counters| &counters.tx_packets)).sum();
+        (received, sent, self.counters().map(WorkerCounters::total_drops).sum())
+    }
+
+    fn port_name(&self, port: PortId) -> String {
+        self.config.ports.get(port.index()).map_or_else(String::new, |port| port.name.clone())
+    }
+
+    fn find_port(&self, name: &str) -> Result<PortId, Refusal> {
+        let position = self.config.ports.iter().position(|port| port.name == name);
+        position.map(|position| PortId(position as u16)).ok_or_else(|| {
+            let names: Vec<&str> = self.config.ports.iter().map(|port| port.name.as_str()).collect();
+            Refusal::new(format!("there is no port {name}: the ports are {}", names.join(", ")))
+        })
+    }
+
+    fn route_report(&self, entry: RouteEntry) -> RouteReport {
+        let via = match entry.action {
+            Some(RouteAction::Via { address, .. }) => Some(address),
+            _ => None,
+        };
+        let next_hop = |port| NextHopReport { via, port: self.port_name(port), weight: 1, resolved: entry.resolved };
+        RouteReport {
+            prefix: entry.prefix,
+            kind: if entry.action == Some(RouteAction::Blackhole) { RouteKind::Blackhole } else { RouteKind::Unicast },
+            nexthops: entry.port.map(next_hop).into_iter().collect(),
+            origin: entry.origin.map_or(Origin::Connected, origin),
+        }
+    }
+}
+
+fn origin(origin: tables::Origin) -> Origin {
+    match origin {
+        tables::Origin::Config => Origin::Config,
+        tables::Origin::Control => Origin::Control,
+    }
+}
+
+fn refusal(error: TableError) -> Refusal {
+    Refusal::new(error.to_string())
+}
+
+impl Forwarder for Running {
+    fn ports(&mut self) -> Result<Vec<PortReport>, Refusal> {
+        let report = |(position, (port, active)): (usize, (&crate::config::Port, &ActivePort))| {
+            let id = PortId(position as u16);
+            let device = |error: dpdk::PortError| Refusal::new(error.to_string());
+            let stats = active.running.stats().map_err(device)?;
+            let link = active.running.link().map_err(device)?;
+            Ok(PortReport {
+                name: port.name.clone(),
+                device: port.device.clone(),
+                driver: active.info.driver.clone(),
+                mac: active.mac,
+                mtu: port.mtu,
+                admin: Admin::Up,
+                link: LinkReport { up: link.up, speed_mbps: link.speed_mbps.unwrap_or(0) },
+                addresses: port.addresses.clone(),
+                rx: PortRx {
+                    packets: self.port_sum(id, |counters| &counters.rx_packets),
+                    bytes: self.port_sum(id, |counters| &counters.rx_bytes),
+                    missed: stats.rx_missed,
+                    errors: stats.rx_errors,
+                    no_mbuf: stats.rx_no_buffer,
+                },
+                tx: PortTx {
+                    packets: self.port_sum(id, |counters| &counters.tx_packets),
+                    bytes: self.port_sum(id, |counters| &counters.tx_bytes),
+                    dropped: self.port_sum(id, |counters| &counters.tx_dropped),
+                    errors: stats.tx_errors,
+                },
+                tx_completion: tx_completion(&active.info.driver),
+            })
+        };
+        self.config.ports.iter().zip(&self.ports).enumerate().map(report).collect()
+    }
+
+    fn queues(&mut self) -> Result<Vec<QueueReport>, Refusal> {
+        let mut queues = Vec::new();
+        for (position, port) in self.config.ports.iter().enumerate() {
+            for queue in 0..port.tx_queues {
+                // Worker n sends by queue n; a queue beyond the workers' is never used.
+                let counters = self.workers.counters.get(usize::from(queue));
+                let counters = counters.map(|worker| worker.port(PortId(position as u16)));
+                let count = |counter: fn(&PortCounters) -> &Counter| counters.map_or(0, |all| counter(all).get());
+                queues.push(QueueReport {
+                    port: port.name.clone(),
+                    queue,
+                    kind: "noqueue".to_owned(),
+                    sent: Amount {
+                        packets: count(|counters| &counters.tx_packets),
+                        bytes: count(|counters| &counters.tx_bytes),
+                    },
+                    dropped: count(|counters| &counters.tx_dropped),
+                    doorbells: count(|counters| &counters.doorbells),
+                    ..QueueReport::default()
+                });
+            }
+        }
+        Ok(queues)
+    }
+
+    fn drops(&mut self) -> Vec<DropReport> {
+        let of_core =
+            |worker: &WorkerCounters, reason| CoreDrops { core: worker.core.0, packets: worker.drops(reason).get() };
+        DropReason::ALL
+            .iter()
+            .map(|&reason| DropReport::new(reason, self.counters().map(|worker| of_core(worker, reason)).collect()))
+            .collect()
+    }
+
+    fn cores(&mut self) -> Vec<CoreReport> {
+        let polled_by = |core: CoreId| {
+            let of_port = move |port: &crate::config::Port| {
+                let name = port.name.clone();
+                let queues: Vec<u16> =
+                    (0..).zip(&port.queue_cores).filter(|(_, c)| **c == core).map(|(q, _)| q).collect();
+                queues.into_iter().map(move |queue| PortQueue { port: name.clone(), queue })
+            };
+            self.config.ports.iter().flat_map(of_port).collect()
+        };
+        let report = |worker: &WorkerCounters| {
+            let packets = worker.packets.get();
+            let buckets = worker.burst_histogram.iter().enumerate();
+            CoreReport {
+                core: worker.core.0,
+                port_queues: polled_by(worker.core),
+                polls: worker.polls.get(),
+                busy_polls: worker.busy_polls.get(),
+                packets,
+                cycles_per_packet: if packets == 0 { 0.0 } else { worker.busy_cycles.get() as f64 / packets as f64 },
+                burst_histogram: buckets
+                    .map(|(bucket, count)| (WorkerCounters::largest_in(bucket), count.get()))
+                    .collect(),
+            }
+        };
+        self.counters().map(report).collect()
+    }
+
+    fn routes(&mut self, after: Option<IpNet>, limit: usize) -> Vec<RouteReport> {
+        self.tables.routes_after(after).take(limit).map(|entry| self.route_report(entry)).collect()
+    }
+
+    fn neighbors(&mut self) -> Vec<NeighborReport> {
+        let report = |neighbor: tables::NeighborEntry| NeighborReport {
+            address: neighbor.address,
+            mac: Some(neighbor.mac),
+            port: self.port_name(neighbor.port),
+            state: NeighborState::Permanent,
+            origin: origin(neighbor.origin),
+        };
+        self.tables.neighbors().map(report).collect()
+    }
+
+    fn version(&mut self) -> VersionReport {
+        VersionReport { thruway: env!("CARGO_PKG_VERSION").to_owned(), dpdk: dpdk::version() }
+    }
+
+    fn config(&mut self) -> ConfigReport {
+        ConfigReport::from(&self.config)
+    }
+
+    fn route_to(&mut self, address: IpAddr) -> Result<RouteGetReport, Refusal> {
+        let verdict = self.tables.lookup(address);
+        let route = verdict.prefix.and_then(|prefix| self.tables.route(prefix)).map(|entry| self.route_report(entry));
+        let next_hop = |port| NextHopReport {
+            via: verdict.via,
+            port: self.port_name(port),
+            weight: 1,
+            resolved: verdict.mac.is_some(),
+        };
+        Ok(RouteGetReport {
+            address,
+            route,
+            nexthop: verdict.port.map(next_hop),
+            mac: verdict.mac,
+            drop: verdict.dropped.map(|reason| reason.name().to_owned()),
+        })
+    }
+
+    fn set_route(&mut self, route: &RouteSpec, existing: Existing) -> Result<(), Refusal> {
+        let action = match route.via {
+            None => RouteAction::Blackhole,
+            Some(address) => {
+                let port = match &route.port {
+                    Some(name) => Some(self.find_port(name)?),
+                    None => self.tables.port_towards(address),
+                };
+                let port = port.ok_or_else(|| refusal(TableError::NotOnLink(address)))?;
+                RouteAction::Via { address, port }
+            }
+        };
+        match existing {
+            Existing::Refuse => self.tables.add_route(route.prefix, action),
+            Existing::Replace => self.tables.replace_route(route.prefix, action),
+        }
+        .map_err(refusal)
+    }
+
+    fn remove_route(&mut self, wanted: &RouteSelector) -> Result<(), Refusal> {
+        if let Some(entry) = self.tables.route(wanted.prefix) {
+            let report = self.route_report(entry);
+            let next_hop = report.nexthops.first();
+            let fits = wanted.via.is_none_or(|via| next_hop.is_some_and(|next_hop| next_hop.via == Some(via)))
+                && wanted.port.as_ref().is_none_or(|port| next_hop.is_some_and(|next_hop| next_hop.port == *port))
+                && wanted.kind.is_none_or(|kind| kind == report.kind);
+            if !fits {
+                let sentence = format!("route {} exists, but not like this: show routes tells how", wanted.prefix);
+                return Err(Refusal::new(sentence));
+            }
+        }
+        self.tables.delete_route(wanted.prefix).map_err(refusal)
+    }
+
+    fn set_neighbor(&mut self, neighbor: &NeighborSpec, existing: Existing) -> Result<(), Refusal> {
+        let port = self.find_port(&neighbor.port)?;
+        match existing {
+            Existing::Refuse => self.tables.add_neighbor(neighbor.address, neighbor.mac, port),
+            Existing::Replace => self.tables.replace_neighbor(neighbor.address, neighbor.mac, port),
+        }
+        .map_err(refusal)
+    }
+
+    fn remove_neighbor(&mut self, wanted: &NeighborSelector) -> Result<(), Refusal> {
+        let port = self.find_port(&wanted.port)?;
+        let known = self.tables.neighbors().find(|entry| (entry.address, entry.port) == (wanted.address, port));
+        if let (Some(mac), Some(entry)) = (wanted.mac, known)
+            && mac != entry.mac
+        {
+            let sentence = format!("neighbor {} on port {} has {}, not {mac}", wanted.address, wanted.port, entry.mac);
+            return Err(Refusal::new(sentence));
+        }
+        self.tables.delete_neighbor(wanted.address, port).map_err(refusal)
+    }
+}

@@ -1,0 +1,77 @@
+//! What the machine offers: cores, hugepages.
+
+use super::error::RuntimeError;
+use crate::units::CoreId;
+use rustix::thread::{CpuSet, sched_getaffinity};
+use std::fs;
+use std::path::Path;
+
+/// The cores this process may run on.
+pub(super) fn allowed_cores() -> Result<Vec<CoreId>, RuntimeError> {
+    let set = sched_getaffinity(None).map_err(|errno| RuntimeError::system("read the allowed cores")(errno.into()))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).map(|core| CoreId(core as u16)).collect())
+}
+
+/// Numbers as `taskset` writes them: `0-3,8`.
+pub(super) fn ranges(cores: &[CoreId]) -> String {
+    let mut runs: Vec<(u16, u16)> = Vec::new();
+    for CoreId(core) in cores.iter().copied() {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == core => *last = core,
+            _ => runs.push((core, core)),
+        }
+    }
+    let run = |(first, last): &(u16, u16)| if first == last { format!("{first}") } else { format!("{first}-{last}") };
+    runs.iter().map(run).collect::<Vec<_>>().join(",")
+}
+
+/// Bytes in hugepages that are free and in a file system this process can use.
+pub(super) fn free_hugepages() -> u64 {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let usable = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let (directory, kind) = (fields.next()?, fields.next()?);
+        let writable = || rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok();
+        (kind == "hugetlbfs" && writable()).then_some(())
+    });
+    if usable.count() == 0 {
+        return 0;
+    }
+    free_in(Path::new("/sys/kernel/mm/hugepages"))
+}
+
+fn free_in(sizes: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(sizes) else { return 0 };
+    entries
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let name = entry.file_name().into_string().ok()?;
+            let size: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+            let free: u64 = fs::read_to_string(entry.path().join("free_hugepages")).ok()?.trim().parse().ok()?;
+            Some(size * 1024 * free)
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_written_like_taskset() {
+        let text = |cores: &[u16]| ranges(&cores.iter().map(|core| CoreId(*core)).collect::<Vec<_>>());
+        assert_eq!(text(&[]), "");
+        assert_eq!(text(&[3]), "3");
+        assert_eq!(text(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+    }
+
+    #[test]
+    fn hugepages_of_all_sizes_count() {
+        let sizes = tempfile::tempdir().unwrap();
+        for (name, free) in [("hugepages-2048kB", "3\n"), ("hugepages-1048576kB", "2\n"), ("junk", "9\n")] {
+            fs::create_dir(sizes.path().join(name)).unwrap();
+            fs::write(sizes.path().join(name).join("free_hugepages"), free).unwrap();
+        }
+        assert_eq!(free_in(sizes.path()), 3 * (2 << 20) + 2 * (1 << 30));
+    }
+}

@@ -1,0 +1,18 @@
+//! The forwarder as a process: DPDK, ports, worker threads, the control loop.
+//!
+//! The only module that knows DPDK. It makes the data path's packets and queues out of mbufs and device
+//! queues ([`buffers`]), brings up what a configuration asks for ([`plan`], [`ports`], [`workers`]), and
+//! answers the control socket ([`daemon`]).
+
+mod buffers;
+mod daemon;
+mod error;
+mod forwarder;
+mod machine;
+mod notify;
+mod plan;
+mod ports;
+mod workers;
+
+pub use daemon::run;
+pub use error::RuntimeError;

@@ -1,0 +1,100 @@
+//! Bringing up the ports of a configuration.
+
+use super::error::RuntimeError;
+use super::plan::{CACHE, PoolPlan};
+use crate::config::Config;
+use crate::control::report::TxCompletion;
+use crate::tables::TablePort;
+use crate::units::MacAddr;
+use dpdk::{DeviceInfo, Mempool, Port, PortConfig, RunningPort};
+use std::collections::BTreeMap;
+
+/// A port that forwards, and what there is to say of it.
+#[derive(Debug)]
+pub(super) struct ActivePort {
+    /// The port; its queues are with the workers.
+    pub running: RunningPort,
+    /// What the device is.
+    pub info: DeviceInfo,
+    /// Its MAC address.
+    pub mac: MacAddr,
+}
+
+/// Opens, configures and starts every port; each NUMA node with a port on it gets a pool.
+pub(super) fn start(config: &Config, plan: &PoolPlan) -> Result<(Vec<ActivePort>, Vec<Mempool>), RuntimeError> {
+    let mut opened = Vec::new();
+    for port in &config.ports {
+        let failed = |source| RuntimeError::Port { name: port.name.clone(), source };
+        let device = Port::open(&port.device).map_err(failed)?;
+        let info = device.info().map_err(failed)?;
+        opened.push((device, info));
+    }
+
+    let mut pools = BTreeMap::new();
+    for (_, info) in &opened {
+        if let std::collections::btree_map::Entry::Vacant(entry) = pools.entry(info.socket) {
+            let name = info.socket.map_or_else(|| "packets".to_owned(), |socket| format!("packets{socket}"));
+            let pool = Mempool::create(&name, plan.count, CACHE, plan.data_room, info.socket)
+                .map_err(|source| RuntimeError::Pool { source, arithmetic: plan.arithmetic.clone() })?;
+            entry.insert(pool);
+        }
+    }
+
+    let mut ports = Vec::new();
+    for (port, (device, info)) in config.ports.iter().zip(opened) {
+        let failed = |source| RuntimeError::Port { name: port.name.clone(), source };
+        let rx_pools = pools.get(&info.socket).map(|pool| vec![pool.clone(); usize::from(port.rx_queues)]);
+        let running = device
+            .configure_and_start(&PortConfig {
+                rx_descriptors: port.rx_descriptors,
+                tx_descriptors: port.tx_descriptors,
+                mtu: port.mtu,
+                promiscuous: port.promiscuous,
+                mac: port.mac.map(|mac| mac.0),
+                tx_segments: true,
+                ..PortConfig::new(rx_pools.unwrap_or_default(), port.tx_queues)
+            })
+            .map_err(failed)?;
+        let applied = running.applied();
+        if (applied.rx_descriptors, applied.tx_descriptors) != (port.rx_descriptors, port.tx_descriptors) {
+            log::info!(
+                "port {}: the device has {} receive and {} transmit descriptors",
+                port.name,
+                applied.rx_descriptors,
+                applied.tx_descriptors
+            );
+        }
+        if port.rx_queues > 1 && applied.rss == dpdk::offload::RssTypes::NONE {
+            log::warn!(
+                "port {}: {} cannot spread flows over its {} receive queues: all packets may come in by one",
+                port.name,
+                info.driver,
+                port.rx_queues
+            );
+        }
+        let mac = MacAddr(applied.mac);
+        log::info!("port {}: {} ({}), MAC address {mac}, MTU {}", port.name, port.device, info.driver, port.mtu);
+        ports.push(ActivePort { running, info, mac });
+    }
+    Ok((ports, pools.into_values().collect()))
+}
+
+/// The ports as the tables know them.
+pub(super) fn for_tables(config: &Config, ports: &[ActivePort]) -> Vec<TablePort> {
+    let table_port = |(port, active): (&crate::config::Port, &ActivePort)| TablePort {
+        name: port.name.clone(),
+        mac: active.mac,
+        mtu: port.mtu,
+        addresses: port.addresses.clone(),
+    };
+    config.ports.iter().zip(ports).map(table_port).collect()
+}
+
+/// How a driver lets one know that a packet has left.
+pub(super) fn tx_completion(driver: &str) -> TxCompletion {
+    match driver {
+        "net_null" | "net_pcap" | "net_ring" | "net_af_packet" | "net_tap" | "net_memif" => TxCompletion::Synchronous,
+        "mlx5_pci" | "net_e1000_igb" | "net_ixgbe" | "net_i40e" | "net_ice" => TxCompletion::DescriptorStatus,
+        _ => TxCompletion::Paced,
+    }
+}
