@@ -14,13 +14,71 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     cli.start_logging();
     match &cli.command {
         #[cfg(feature = "dpdk")]
-        Command::Run(args) => {
-            let config = thruway::config::load(&args.config).map_err(Failure::Config)?;
-            thruway::runtime::run(config).map_err(|error| Failure::Running(error.to_string()))
-        }
+        Command::Run(args) => dpdk::run(args, cli),
+        #[cfg(feature = "dpdk")]
+        Command::Demo(args) => dpdk::demo(args),
+        #[cfg(feature = "dpdk")]
+        Command::Bench(args) => dpdk::bench(args),
         Command::Check(args) => cli::check(args),
-        Command::Show(args) => cli::show(&cli.socket, cli.color, args),
-        Command::Route(command) => cli::route(&cli.socket, command),
-        Command::Neighbor(command) => cli::neighbor(&cli.socket, command),
+        Command::Show(args) => cli::show(cli.socket(), cli.color, args),
+        Command::Route(command) => cli::route(cli.socket(), command),
+        Command::Neighbor(command) => cli::neighbor(cli.socket(), command),
+    }
+}
+
+/// The commands that forward packets.
+#[cfg(feature = "dpdk")]
+mod dpdk {
+    use std::time::Duration;
+    use thruway::cli::{BenchArgs, BenchSuite, Cli, DemoArgs, Failure, MeasureArgs, RunArgs};
+    use thruway::config;
+    use thruway::runtime::bench::{self, Case, ForwardOptions};
+    use thruway::runtime::{self, RuntimeError};
+
+    fn failed(error: RuntimeError) -> Failure {
+        Failure::Running(error.to_string())
+    }
+
+    pub fn run(args: &RunArgs, cli: &Cli) -> Result<(), Failure> {
+        let mut config = config::load(&args.config).map_err(Failure::Config)?;
+        if let Some(socket) = &cli.socket {
+            config.control.socket.clone_from(socket);
+        }
+        runtime::run(config).map_err(failed)
+    }
+
+    pub fn demo(args: &DemoArgs) -> Result<(), Failure> {
+        runtime::demo(args.seconds, args.json).map_err(failed)
+    }
+
+    pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
+        match &args.suite {
+            BenchSuite::Forward(args) => {
+                let cases = args.case.iter().map(|name| cases(name)).collect::<Result<Vec<_>, _>>()?.concat();
+                let duration = Duration::from_millis(args.milliseconds);
+                let options = ForwardOptions { cases, starts: args.starts, duration, json: args.json.clone() };
+                bench::forward(&options).map_err(failed)
+            }
+            BenchSuite::Measure(args) => measure(args),
+        }
+    }
+
+    fn measure(args: &MeasureArgs) -> Result<(), Failure> {
+        let duration = Duration::from_millis(args.milliseconds);
+        for case in cases(&args.case)? {
+            let measured = bench::measure(case, &args.files, args.small_table, duration).map_err(failed)?;
+            println!("{}", serde_json::json!(measured));
+        }
+        Ok(())
+    }
+
+    fn cases(name: &str) -> Result<Vec<Case>, Failure> {
+        if name == "all" {
+            return Ok(Case::ALL.to_vec());
+        }
+        let case = Case::ALL.into_iter().find(|case| case.name() == name);
+        let names = || Case::ALL.map(Case::name).join(", ");
+        case.map(|case| vec![case])
+            .ok_or_else(|| Failure::Usage(format!("{name} cannot be measured (what can: {}, all)", names())))
     }
 }

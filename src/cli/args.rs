@@ -1,6 +1,6 @@
 //! The words and options of the command line.
 
-use crate::control::protocol::{DEFAULT_SOCKET, What};
+use crate::control::protocol::What;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,9 +10,9 @@ use std::time::Duration;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "thruway", version, max_term_width = 100)]
 pub struct Cli {
-    /// The control socket of the daemon to talk to
-    #[arg(long, global = true, value_name = "PATH", default_value = DEFAULT_SOCKET)]
-    pub socket: PathBuf,
+    /// The control socket: of the daemon to talk to, or for `run` instead of the configuration's
+    #[arg(long, global = true, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
     /// Log more; twice for everything
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
@@ -41,9 +41,15 @@ pub enum Color {
 /// What to do.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Forward packets, in the foreground, until SIGINT or SIGTERM
+    /// Run the forwarder in the foreground
     #[cfg(feature = "dpdk")]
     Run(RunArgs),
+    /// Forward between two ports in memory, with traffic of its own: needs no card, no root, no configuration
+    #[cfg(feature = "dpdk")]
+    Demo(DemoArgs),
+    /// Measure this machine
+    #[cfg(feature = "dpdk")]
+    Bench(BenchArgs),
     /// Check a configuration file without touching the machine
     Check(CheckArgs),
     /// Show what the daemon knows
@@ -88,14 +94,42 @@ pub struct BenchArgs {
 pub enum BenchSuite {
     /// The forwarding path, beside dpdk-testpmd where that is installed
     Forward(ForwardArgs),
+    /// One process's part of it, as JSON
+    #[command(hide = true)]
+    Measure(MeasureArgs),
 }
 
 /// Arguments of `thruway bench forward`.
 #[derive(Clone, Debug, Args)]
 pub struct ForwardArgs {
-    /// Write the figures to a file as JSON
-    #[arg(long, value_name = "FILE")]
+    /// What to forward: ipv4, ipv6, mixed, bad, scalar, full-ipv4, full-ipv6, or all
+    #[arg(long, value_name = "CASE,...", value_delimiter = ',', default_value = "ipv4,ipv6,mixed")]
+    pub case: Vec<String>,
+    /// How often each program is started; the figures are medians over the starts
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub starts: u32,
+    /// How long each process is watched
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
+    pub milliseconds: u64,
+    /// Write the figures to FILE as JSON; without FILE, print them instead of the table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+}
+
+/// Arguments of the part of `thruway bench forward` that runs in a process of its own.
+#[derive(Clone, Debug, Args)]
+pub struct MeasureArgs {
+    /// What to forward
+    pub case: String,
+    /// Where its capture files are
+    #[arg(long)]
+    pub files: PathBuf,
+    /// How long
+    #[arg(long)]
+    pub milliseconds: u64,
+    /// With a table of two routes
+    #[arg(long)]
+    pub small_table: bool,
 }
 
 /// Arguments of `thruway check`.

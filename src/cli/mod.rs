@@ -14,13 +14,13 @@ mod view;
 mod words;
 
 pub use args::{
-    BenchArgs, BenchSuite, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs, NeighborCommand, RouteCommand,
-    RunArgs, ShowArgs,
+    BenchArgs, BenchSuite, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs, MeasureArgs, NeighborCommand,
+    RouteCommand, RunArgs, ShowArgs,
 };
 pub use failure::Failure;
 
 use crate::config;
-use crate::control::protocol::{Request, RouteRequest};
+use crate::control::protocol::{DEFAULT_SOCKET, Request, RouteRequest};
 use clap::Parser;
 use std::io::Write;
 use std::path::Path;
@@ -33,6 +33,11 @@ impl Cli {
     /// was asked for.
     pub fn read() -> Result<Self, Failure> {
         Self::try_parse().map_err(|error| Failure::from_clap(&error))
+    }
+
+    /// The control socket of the daemon to talk to.
+    pub fn socket(&self) -> &Path {
+        self.socket.as_deref().unwrap_or(Path::new(DEFAULT_SOCKET))
     }
 
     /// Starts logging to standard error. `RUST_LOG` goes before `-v` and `-q`.

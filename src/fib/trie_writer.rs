@@ -82,10 +82,12 @@ impl Ipv6Writer {
     }
 
     fn node(&self, word: Word) -> Option<Node> {
+        if !word.is_node() {
+            return None;
+        }
         let head = &self.fib.heads[word.number()];
         let byte = 7 - (word.shift() / 8) as u8 + if word.is_low() { 8 } else { 0 };
-        let (path, miss) = (head.path.load(Relaxed), Word(head.miss.load(Relaxed)));
-        word.is_node().then_some(Node { word, byte, path, miss })
+        Some(Node { word, byte, path: head.path.load(Relaxed), miss: Word(head.miss.load(Relaxed)) })
     }
 
     /// Makes sure before anything changes that the nodes for a new prefix can be had.
@@ -138,15 +140,21 @@ impl Ipv6Writer {
     }
 
     /// Gives a slot inside the prefix, and all below it, the prefix's leaf where no longer prefix owns it.
+    #[inline(always)]
     fn paint_below(&self, slot: Slot, target: &Target) {
         let word = self.load(slot);
-        if let Some(node) = self.node(word) {
-            self.paint_entries(node.entries(), target);
-            if node.miss.length() <= target.length {
-                self.fib.heads[word.number()].miss.store(target.leaf.0, Relaxed);
-            }
+        if word.is_node() {
+            self.paint_node(word, target);
         } else if word.length() <= target.length {
             self.store(slot, target.leaf);
+        }
+    }
+
+    fn paint_node(&self, word: Word, target: &Target) {
+        let Some(node) = self.node(word) else { return };
+        self.paint_entries(node.entries(), target);
+        if node.miss.length() <= target.length {
+            self.fib.heads[word.number()].miss.store(target.leaf.0, Relaxed);
         }
     }
 
@@ -171,10 +179,10 @@ impl Ipv6Writer {
             };
             let common = node.common_bits(target.key);
             if common < target.length.min(node.first_bit()) {
-                return self.part(slot, &node, common / 8, target);
+                return self.part(slot, &node, common / 8, target, trail);
             }
             if target.length < node.first_bit() {
-                return self.part(slot, &node, target.last_byte(), target);
+                return self.part(slot, &node, target.last_byte(), target, trail);
             }
             if target.length <= node.first_bit() + 8 {
                 self.paint_entries(target.entries_in(&node), target);
@@ -186,7 +194,14 @@ impl Ipv6Writer {
     }
 
     /// Puts a node above `node` that looks at `byte`, in which the prefix leaves the path to `node` or ends on it.
-    fn part(&mut self, slot: Slot, node: &Node, byte: u8, target: &Target) -> Result<(), FibError> {
+    fn part(
+        &mut self,
+        slot: Slot,
+        node: &Node,
+        byte: u8,
+        target: &Target,
+        trail: &mut Vec<(Slot, u8)>,
+    ) -> Result<(), FibError> {
         self.reserve()?;
         let upper = self.add_node(target.key, byte, node.miss)?;
         let depth = upper.first_bit() + 8;
@@ -204,6 +219,8 @@ impl Ipv6Writer {
         let lower = self.move_down(node, if covers_lower { target.leaf } else { node.miss })?;
         self.fib.entries[lower_entry].store(lower.word.0, Release);
         self.store(slot, upper.word);
+        // A prefix that ended on the path may now end where the lower node begins, which makes that one needless.
+        trail.push((Slot::Entry(lower_entry), depth));
         if covers_lower {
             self.paint_entries(lower.entries(), target);
         }

@@ -9,6 +9,7 @@ mod frame;
 mod pcap;
 mod profile;
 pub mod random;
+pub mod tables;
 
 pub use bad::bad;
 pub use frame::{Extension, FrameSpec, MAX_PAYLOAD_LEN, Network, Transport};

@@ -69,15 +69,20 @@ pub(super) fn start_eal(config: &Config, extra: u32) -> Result<Eal, RuntimeError
 
 /// Brings up ports, tables and workers. DPDK runs.
 pub(super) fn start(config: Config, isa: Isa, extra: u32) -> Result<Running, RuntimeError> {
-    let (active, _) = ports::start(&config, &PoolPlan::new(&config, extra))?;
+    let devices = ports::open(&config)?;
+    let (active, _) = ports::start_devices(&config, &PoolPlan::new(&config, extra), devices)?;
     let mut tables = Tables::new(ports::for_tables(&config, &active), Box::new(std::thread::yield_now))?;
-    tables.load(
-        config.routes.iter().map(|route| (route.prefix, route.action)),
-        config.neighbors.iter().map(|neighbor| (neighbor.address, neighbor.mac, neighbor.port)),
-    )?;
+    load(&mut tables, &config)?;
     let workers = Workers::start(&config, &active, &tables.current(), isa)?;
     log::info!("{} workers, {} validation", workers.counters.len(), isa.name());
     Ok(Running { workers, tables, ports: active, config })
+}
+
+/// Puts a configuration's routes and neighbours in force.
+pub(super) fn load(tables: &mut Tables, config: &Config) -> Result<(), RuntimeError> {
+    let routes = config.routes.iter().map(|route| (route.prefix, route.action));
+    let neighbors = config.neighbors.iter().map(|neighbor| (neighbor.address, neighbor.mac, neighbor.port));
+    Ok(tables.load(routes, neighbors)?)
 }
 
 fn serve(

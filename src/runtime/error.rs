@@ -3,7 +3,7 @@
 use crate::control::server::ControlError;
 use crate::tables::TableError;
 use crate::units::CoreId;
-use dpdk::{EalError, PoolError, PortError};
+use dpdk::{EalError, PoolError, PortError, RingError};
 use std::io;
 
 /// Why the forwarder does not start, or stops. One sentence each: the thing, the reason, the remedy.
@@ -53,6 +53,9 @@ pub enum RuntimeError {
         /// What is wrong with it.
         source: PortError,
     },
+    /// A ring between threads cannot be made.
+    #[error(transparent)]
+    Ring(#[from] RingError),
     /// A route or neighbour of the configuration cannot be put in force.
     #[error(transparent)]
     Table(#[from] TableError),
@@ -64,6 +67,17 @@ pub enum RuntimeError {
         /// The reason.
         source: io::Error,
     },
+    /// A program that is measured does not do its job.
+    #[error("{program} cannot be measured: {reason}")]
+    Bench {
+        /// The program.
+        program: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The demonstration's packets do not add up.
+    #[error("{0}")]
+    Demo(String),
     /// A worker thread died of a defect.
     #[error("the worker on core {0} died: this is a defect, please report the messages before this one")]
     WorkerDied(CoreId),

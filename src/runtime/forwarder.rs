@@ -40,9 +40,15 @@ impl Running {
     /// Packets received, sent and dropped since the start, all ports together.
     pub fn totals(&self) -> (u64, u64, u64) {
         let ports = || (0..self.ports.len()).map(|port| PortId(port as u16));
-        let received = ports().map(|port| self.port_sum(port, |counters| &counters.rx_packets)).sum();
-        let sent = ports().map(|port| self.port_sum(port, |counters| &counters.tx_packets)).sum();
+        let (received, sent) = ports()
+            .map(|port| self.port_packets(port))
+            .fold((0, 0), |(received, sent), (rx, tx)| (received + rx, sent + tx));
         (received, sent, self.counters().map(WorkerCounters::total_drops).sum())
+    }
+
+    /// Packets received and sent by one port.
+    pub fn port_packets(&self, port: PortId) -> (u64, u64) {
+        (self.port_sum(port, |counters| &counters.rx_packets), self.port_sum(port, |counters| &counters.tx_packets))
     }
 
     fn port_name(&self, port: PortId) -> String {

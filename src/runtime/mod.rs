@@ -4,8 +4,10 @@
 //! queues ([`buffers`]), brings up what a configuration asks for ([`plan`], [`ports`], [`workers`]), and
 //! answers the control socket ([`daemon`]).
 
+pub mod bench;
 mod buffers;
 mod daemon;
+mod demo;
 mod error;
 mod forwarder;
 mod machine;
@@ -15,4 +17,5 @@ mod ports;
 mod workers;
 
 pub use daemon::run;
+pub use demo::demo;
 pub use error::RuntimeError;

@@ -20,13 +20,21 @@ pub(super) struct ActivePort {
     pub mac: MacAddr,
 }
 
-/// Opens, configures and starts every port; each NUMA node with a port on it gets a pool.
-pub(super) fn start(config: &Config, plan: &PoolPlan) -> Result<(Vec<ActivePort>, Vec<Mempool>), RuntimeError> {
+/// Opens every port's device.
+pub(super) fn open(config: &Config) -> Result<Vec<Port>, RuntimeError> {
+    let failed = |name: &str, source| RuntimeError::Port { name: name.to_owned(), source };
+    config.ports.iter().map(|port| Port::open(&port.device).map_err(|source| failed(&port.name, source))).collect()
+}
+
+/// Configures and starts every port on its device; each NUMA node with a device on it gets a pool.
+pub(super) fn start_devices(
+    config: &Config,
+    plan: &PoolPlan,
+    devices: Vec<Port>,
+) -> Result<(Vec<ActivePort>, Vec<Mempool>), RuntimeError> {
     let mut opened = Vec::new();
-    for port in &config.ports {
-        let failed = |source| RuntimeError::Port { name: port.name.clone(), source };
-        let device = Port::open(&port.device).map_err(failed)?;
-        let info = device.info().map_err(failed)?;
+    for (port, device) in config.ports.iter().zip(devices) {
+        let info = device.info().map_err(|source| RuntimeError::Port { name: port.name.clone(), source })?;
         opened.push((device, info));
     }
 

@@ -1,0 +1,95 @@
+//! `thruway bench forward`: the forwarding path of `run` over two ports that replay capture files for
+//! ever, in turns with `dpdk-testpmd --forward-mode=mac` on the same files.
+//!
+//! What one process start measures says little: where code and data happen to lie is worth several per
+//! cent. So each figure is the median over process starts, and the two programs take turns, so that
+//! whatever else the machine does hits both.
+
+mod case;
+mod measure;
+mod report;
+mod testpmd;
+
+pub use case::Case;
+pub use measure::{Measured, measure};
+
+use super::error::RuntimeError;
+use case::Files;
+use report::{CaseReport, Report};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// What to measure and how long.
+#[derive(Clone, Debug)]
+pub struct ForwardOptions {
+    /// The kinds of traffic, one after the other.
+    pub cases: Vec<Case>,
+    /// Process starts of each program and case.
+    pub starts: u32,
+    /// How long each process is watched.
+    pub duration: Duration,
+    /// Where to write the figures as JSON; `-` is standard output, which then gets no table.
+    pub json: Option<PathBuf>,
+}
+
+/// Measures every case and prints a table.
+///
+/// # Errors
+///
+/// If a process cannot be started or does not forward, or the JSON file cannot be written.
+pub fn forward(options: &ForwardOptions) -> Result<(), RuntimeError> {
+    let directory = tempfile::tempdir().map_err(RuntimeError::system("make a directory for capture files"))?;
+    let testpmd = testpmd::find();
+    if testpmd.is_none() {
+        eprintln!("dpdk-testpmd is not installed (apt-get install dpdk): measuring without it");
+    }
+    let to_stdout = options.json.as_deref() == Some(Path::new("-"));
+    let mut report = Report::new(!to_stdout);
+    for &case in &options.cases {
+        let files = Files::write(case, directory.path())?;
+        let mut figures = CaseReport::new(case);
+        for start in 1..=options.starts {
+            eprint!("\r{}: start {start} of {} ", case.name(), options.starts);
+            figures.ours.push(in_process(case, false, &files, options.duration)?);
+            if case.is_compared_with_small_table() {
+                figures.small_table.push(in_process(case, true, &files, options.duration)?);
+            }
+            if let Some(program) = &testpmd {
+                figures.testpmd.push(testpmd::measure(program, &files, options.duration)?);
+            }
+        }
+        eprint!("\r{:40}\r", "");
+        report.add(figures);
+    }
+    match &options.json {
+        Some(_) if to_stdout => {
+            print!("{}", report.json());
+            Ok(())
+        }
+        Some(path) => std::fs::write(path, report.json()).map_err(RuntimeError::system("write the JSON file")),
+        None => Ok(()),
+    }
+}
+
+/// Measures in a process of its own: DPDK starts once per process.
+fn in_process(case: Case, small_table: bool, files: &Files, duration: Duration) -> Result<Measured, RuntimeError> {
+    let failed = |reason: String| RuntimeError::Bench { program: "thruway", reason };
+    let program = std::env::current_exe().map_err(RuntimeError::system("find this program"))?;
+    let output = Command::new(program)
+        .args(["bench", "measure", case.name(), "--milliseconds", &duration.as_millis().to_string(), "--files"])
+        .arg(files.directory())
+        .args(small_table.then_some("--small-table"))
+        .output()
+        .map_err(RuntimeError::system("start this program again"))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
+}
+
+/// The middle one; of an even number, the upper of the two.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
