@@ -14,11 +14,11 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     cli.start_logging();
     match &cli.command {
         #[cfg(feature = "dpdk")]
-        Command::Run(args) => dpdk::run(args, cli),
+        Command::Run(args) => forwarder::run(args, cli),
         #[cfg(feature = "dpdk")]
-        Command::Demo(args) => dpdk::demo(args),
+        Command::Demo(args) => forwarder::demo(args),
         #[cfg(feature = "dpdk")]
-        Command::Bench(args) => dpdk::bench(args),
+        Command::Bench(args) => forwarder::bench(args),
         Command::Check(args) => cli::check(args),
         Command::Show(args) => cli::show(cli.socket(), cli.color, args),
         Command::Route(command) => cli::route(cli.socket(), command),
@@ -28,7 +28,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
 
 /// The commands that forward packets.
 #[cfg(feature = "dpdk")]
-mod dpdk {
+mod forwarder {
     use std::time::Duration;
     use thruway::cli::{BenchArgs, BenchSuite, Cli, DemoArgs, Failure, MeasureArgs, RunArgs};
     use thruway::config;
