@@ -46,8 +46,8 @@ pub(super) unsafe fn validate_ipv4(lanes: Ipv4Lanes<'_>, groups: usize, mac: Mac
     let header = _mm256_set1_epi32(14);
     let total_length_bytes = per_dword([3, 2, -1, -1]);
     let swapped_bytes = per_dword([3, 2, 1, 0]);
-    let mut verdict = Verdict { odd_groups: 0, padded: false };
-    let mut padding = _mm256_setzero_si256();
+    let mut verdict = Verdict { odd_groups: 0, padded: false, bytes: 0 };
+    let (mut padding, mut bytes) = (_mm256_setzero_si256(), _mm256_setzero_si256());
 
     for group in 0..groups {
         let at = group * GROUP;
@@ -83,6 +83,7 @@ pub(super) unsafe fn validate_ipv4(lanes: Ipv4Lanes<'_>, groups: usize, mac: Mac
             odd = _mm256_or_si256(odd, flag);
         }
         padding = _mm256_or_si256(padding, extra);
+        bytes = _mm256_add_epi32(bytes, frame);
         verdict.odd_groups |= u8::from(_mm256_testz_si256(odd, odd) == 0) << group;
 
         // One less TTL and the checksum that follows from it: see `packet::checksum`.
@@ -96,6 +97,7 @@ pub(super) unsafe fn validate_ipv4(lanes: Ipv4Lanes<'_>, groups: usize, mac: Mac
         }
     }
     verdict.padded = _mm256_testz_si256(padding, padding) == 0;
+    verdict.bytes = sum(bytes);
     verdict
 }
 
@@ -110,8 +112,8 @@ pub(super) unsafe fn validate_ipv6(lanes: Ipv6Lanes<'_>, groups: usize, mac: Mac
     let compared = compared_start(0xf0);
     let header = _mm256_set1_epi32(54);
     let leading_half = per_dword([1, 0, -1, -1]);
-    let mut verdict = Verdict { odd_groups: 0, padded: false };
-    let mut padding = _mm256_setzero_si256();
+    let mut verdict = Verdict { odd_groups: 0, padded: false, bytes: 0 };
+    let (mut padding, mut bytes) = (_mm256_setzero_si256(), _mm256_setzero_si256());
 
     for group in 0..groups {
         let at = group * GROUP;
@@ -140,12 +142,23 @@ pub(super) unsafe fn validate_ipv6(lanes: Ipv6Lanes<'_>, groups: usize, mac: Mac
             odd = _mm256_or_si256(odd, flag);
         }
         padding = _mm256_or_si256(padding, extra);
+        bytes = _mm256_add_epi32(bytes, frame);
         verdict.odd_groups |= u8::from(_mm256_testz_si256(odd, odd) == 0) << group;
         // SAFETY: `at + 8 <= LANES`, the length of the array.
         unsafe { store(lanes.wire.as_mut_ptr().add(at), wire) };
     }
     verdict.padded = _mm256_testz_si256(padding, padding) == 0;
+    verdict.bytes = sum(bytes);
     verdict
+}
+
+/// The sum of all elements. Those of eight bursts' lengths are far from overflowing.
+#[target_feature(enable = "avx2")]
+fn sum(elements: __m256i) -> u64 {
+    let four = _mm_add_epi32(_mm256_castsi256_si128(elements), _mm256_extracti128_si256::<1>(elements));
+    let two = _mm_add_epi32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
+    let one = _mm_add_epi32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two));
+    u64::from(_mm_cvtsi128_si32(one) as u32)
 }
 
 /// The first 16 bytes a frame should have: our MAC address, any source, EtherType, version.

@@ -64,6 +64,8 @@ pub(super) struct Verdict {
     pub odd_groups: u8,
     /// Some frame is longer than the packet in it.
     pub padded: bool,
+    /// Bytes of all frames, as they were received.
+    pub bytes: u64,
 }
 
 /// What a closer look at one packet found; what the passes would have noted of it.
@@ -145,26 +147,17 @@ impl<B: PacketBuf> Batch<B> {
     }
 
     /// Takes what has arrived and notes where each header is and how long each frame. Returns how many
-    /// packets and how many bytes there are.
+    /// packets there are.
     #[inline(always)]
-    pub fn receive(&mut self, queue: &mut impl RxBurst<Buf = B>) -> (usize, u64) {
+    pub fn receive(&mut self, queue: &mut impl RxBurst<Buf = B>) -> usize {
         queue.receive(self.packets());
-        (self.len(), self.gather())
-    }
-
-    /// Notes where each header is and how long each frame; returns the bytes of all.
-    #[inline(always)]
-    pub fn gather(&mut self) -> u64 {
-        let mut bytes = 0;
         let count = self.packets.len().min(LANES);
         for (i, packet) in self.packets[..count].iter().enumerate() {
-            let lengths = packet.lengths();
             self.heads[i] = packet.head();
-            self.lengths[i] = lengths;
-            bytes += u64::from(lengths.frame());
+            self.lengths[i] = packet.lengths();
         }
         self.gathered = count;
-        bytes
+        count
     }
 
     /// Bit i: packet i is of the other family, by its EtherType. Anything that is not IPv6 passes for
@@ -217,12 +210,18 @@ impl<B: PacketBuf> Batch<B> {
     #[inline(always)]
     pub fn validate(&mut self, family: Family, mac: MacAddr, isa: Isa) -> Verdict {
         match isa {
-            Isa::Scalar => Verdict { odd_groups: u8::MAX, padded: true },
+            Isa::Scalar => self.validate_none(),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2(_) => self.validate_eight(family, mac),
             #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2(_) => Verdict { odd_groups: u8::MAX, padded: true },
+            Isa::Avx2(_) => self.validate_none(),
         }
+    }
+
+    /// The scalar way: leaves every packet to the closer look.
+    fn validate_none(&self) -> Verdict {
+        let bytes = self.lengths[..self.gathered].iter().map(|lengths| u64::from(lengths.frame())).sum();
+        Verdict { odd_groups: if self.gathered == 0 { 0 } else { u8::MAX }, padded: false, bytes }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -230,7 +229,7 @@ impl<B: PacketBuf> Batch<B> {
     fn validate_eight(&mut self, family: Family, mac: MacAddr) -> Verdict {
         let count = self.gathered;
         if count == 0 {
-            return Verdict { odd_groups: 0, padded: false };
+            return Verdict { odd_groups: 0, padded: false, bytes: 0 };
         }
         let groups = count.div_ceil(avx2::GROUP);
         // The last group is filled up with its last packet: looked at again, never written.
@@ -242,12 +241,15 @@ impl<B: PacketBuf> Batch<B> {
         const { assert!(READABLE >= 54) };
         // SAFETY: an Isa::Avx2 exists only where the processor has it; READABLE bytes are readable
         // behind each gathered head, and the filling repeats one of them; count <= LANES = 8 * 8.
-        unsafe {
+        let mut verdict = unsafe {
             match family {
                 Family::Ipv4 => avx2::validate_ipv4(avx2::Ipv4Lanes { heads, lengths, wire, words, keys }, groups, mac),
                 Family::Ipv6 => avx2::validate_ipv6(avx2::Ipv6Lanes { heads, lengths, wire, keys: keys6 }, groups, mac),
             }
-        }
+        };
+        let filling = (groups * avx2::GROUP - count) as u64;
+        verdict.bytes -= filling * u64::from(lengths[count - 1].frame());
+        verdict
     }
 
     /// Looks closer at each packet of the odd groups: `look` says what the passes need to know, or why
@@ -341,7 +343,13 @@ impl<B: PacketBuf> Batch<B> {
         let count = self.gathered;
         let hops = &mut self.hops[..count];
         match family {
-            Family::Ipv4 => tables.ipv4.lookup_bulk(&self.keys[..count], hops),
+            Family::Ipv4 => {
+                let keys = &self.keys[..count];
+                if tables.ipv4.is_large() {
+                    keys.iter().for_each(|key| tables.ipv4.prefetch(*key));
+                }
+                tables.ipv4.lookup_bulk(keys, hops);
+            }
             Family::Ipv6 => tables.ipv6.lookup_bulk(&self.keys6[..count], hops),
         }
     }
