@@ -9,6 +9,9 @@ use std::time::Instant;
 use thruway::fib::{Ipv4Fib, Ipv4Routes, Ipv6Fib, Ipv6Key, Ipv6Routes, NextHopId};
 use thruway::generate::tables::{full_ipv4_table, full_ipv6_table, ipv4_destinations, ipv6_destinations};
 
+/// Looks up 64 keys from a position on.
+type Burst<'a> = &'a dyn Fn(&mut [NextHopId], usize);
+
 const ROUNDS: usize = 25;
 const KEYS: usize = 1 << 21;
 /// Per round. Few keys are repeated.
@@ -60,7 +63,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("small", small4_routes.fib(), keys4(&small4, 64), small6_routes.fib(), keys6(&small6, 64)),
         ("full", full4_routes.fib(), keys4(&ipv4, KEYS), full6_routes.fib(), keys6(&ipv6, KEYS)),
     ] {
-        let variants: [(&str, &dyn Fn(&mut [NextHopId], usize)); 6] = [
+        let variants: [(&str, Burst<'_>); 6] = [
             ("IPv4, bulk 64", &|out, at| ipv4_bulk::<64>(&fib4, &keys4, at, out)),
             ("IPv4, bulk 32", &|out, at| ipv4_bulk::<32>(&fib4, &keys4, at, out)),
             ("IPv4, prefetch pass, bulk 64", &|out, at| ipv4_prefetched(&fib4, &keys4, at, out)),

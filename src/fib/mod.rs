@@ -2,6 +2,30 @@
 //!
 //! [`Ipv4Routes`] and [`Ipv6Routes`] belong to control; each writes one table, [`Ipv4Fib`] or [`Ipv6Fib`], in place, while
 //! workers look up in it. Every lookup sees a change either whole or not at all, as far as its own address goes.
+//!
+//! # Choice
+//!
+//! IPv4 has a DIR-24-8 with entries of 16 bits, IPv6 a path-compressed trie of bytes below a root of 24 bits. Both can be changed while
+//! lookups run, take IPv6 to /128, and give back what they took. Cycles of the time-stamp counter per address, in bursts of 64, on
+//! a 2.6 GHz Xeon with other work on the machine; median of 25 alternating rounds, the least one in parentheses; *small* is
+//! 16 routes, *full* 564,580 IPv4 or 168,000 IPv6 routes with destinations all over them:
+//!
+//! | | small | full | load, full |
+//! | --- | --- | --- | --- |
+//! | [`Ipv4Fib`] | 1.5 (1.4) | 20 (16); 14 (12) after a prefetch pass | 0.4 s |
+//! | `rte_fib` 22.11, 2-byte DIR-24-8 | 2.3 (2.2) | 22 (19) | 1.4 s |
+//! | `rte_lpm` 22.11 | 1.4 (1.3) | 33 (21) | 38 s |
+//! | [`Ipv6Fib`] | 5.6 (5.5) | 103 (58) | 0.6 s |
+//! | `rte_fib6` 22.11, 4-byte trie | 6.4 (6.3) | 194 (107) | 1.0 s |
+//! | `rte_lpm6` 22.11 | 7.3 (7.1) | 566 (427) | 0.6 s |
+//!
+//! - Small IPv6 tables are looked up one address after the other: level by level it is 12.9 cycles. Full ones are looked up level by
+//!   level: one by one it is 179.
+//! - Huge pages: without them the full tables cost 37 (IPv4), 22 (IPv4 after a prefetch pass) and 138 (IPv6).
+//! - Both full tables and their prefixes take 134 MB of resident memory. The prefixes are in a [`prefix_trie::PrefixMap`], which is
+//!   quick and small enough.
+//!
+//! `cargo bench --bench fib` measures the tables of this module again.
 
 mod dir24;
 mod pool;

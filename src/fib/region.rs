@@ -1,7 +1,7 @@
 //! Large zeroed arrays of atomics that take memory only where they have been written.
 //!
-//! The only file of the FIB with `unsafe` in it. It keeps the mapping alive as long as the array can
-//! be reached, and keeps prefetches inside it.
+//! The only file of the FIB with `unsafe` in it. The mapping lives as long as the array can be reached, and
+//! everything in it is an atomic, so that no use of a table, however wrong, reads or writes outside of it or races.
 
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -64,7 +64,7 @@ impl<T: Zeroable, const N: usize> Region<T, N> {
         Ok(region)
     }
 
-    /// Fetches the element at `index` into the cache; nothing when it is out of range.
+    /// Fetches the element at `index` into the cache. An index out of range does no harm and no good.
     #[inline(always)]
     pub(super) fn prefetch(&self, index: usize) {
         let element = self.array.as_ptr().cast::<T>().wrapping_add(index);

@@ -341,12 +341,12 @@ fn lookups_see_the_old_or_the_new_route<W: Family>(rounds: u64) {
 
 #[test]
 fn ipv4_lookups_see_the_old_or_the_new_route() {
-    lookups_see_the_old_or_the_new_route::<Ipv4Writer>(10);
+    lookups_see_the_old_or_the_new_route::<Ipv4Writer>(4);
 }
 
 #[test]
 fn ipv6_lookups_see_the_old_or_the_new_route() {
-    lookups_see_the_old_or_the_new_route::<Ipv6Writer>(10);
+    lookups_see_the_old_or_the_new_route::<Ipv6Writer>(4);
 }
 
 #[test]

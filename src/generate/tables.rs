@@ -167,7 +167,7 @@ impl Random {
 
     /// Below `limit`, or 0 when that is 0.
     fn below(&mut self, limit: usize) -> usize {
-        (u128::from(self.next()) * limit as u128 >> 64) as usize
+        ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }
 }
 
