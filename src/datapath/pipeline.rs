@@ -136,7 +136,7 @@ impl<B: PacketBuf> Pipeline<B> {
         }
 
         // Look up, then rewrite what is simply forwarded.
-        batch.look_up(family, path.tables);
+        batch.look_up(family, path.tables, isa);
         let rewritten = batch.rewrite(family, &path.tables.next_hops);
         if rewritten.special != 0 {
             dismiss_special(batch, rewritten, trash, path);

@@ -139,11 +139,7 @@ impl Ipv6Fib {
     /// The next hop of the longest prefix that `key` lies in.
     #[inline(always)]
     pub fn lookup(&self, key: Ipv6Key) -> NextHopId {
-        let mut word = self.first(key);
-        while word.is_high_node() {
-            word = self.step(word, key.high);
-        }
-        if word.is_node() { self.lookup_low(word, key.low) } else { word.next_hop() }
+        self.lookup_below(self.first(key), key)
     }
 
     #[cold]
@@ -156,16 +152,14 @@ impl Ipv6Fib {
     }
 
     /// Looks up each of `keys` into the same position of `out`; the longer of the two is not used beyond the shorter.
-    #[inline]
+    #[inline(always)]
     pub fn lookup_bulk(&self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
         if self.is_large() {
             for (keys, out) in keys.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
                 self.lookup_group(keys, out);
             }
         } else {
-            for (key, next_hop) in keys.iter().zip(out) {
-                *next_hop = self.lookup(*key);
-            }
+            self.lookup_one_by_one(keys, out);
         }
     }
 
@@ -199,6 +193,47 @@ impl Ipv6Fib {
         for (next_hop, (word, _)) in out.iter_mut().zip(words.iter().zip(keys)) {
             *next_hop = word.next_hop();
         }
+    }
+
+    /// The keys of a burst often share their first bytes: then they go down the trie together as far as that,
+    /// and the node where they part is read once.
+    #[inline(always)]
+    fn lookup_one_by_one(&self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
+        let Some(&first) = keys.first() else { return };
+        let differ = keys.iter().fold(0, |differ, key| differ | (key.high ^ first.high));
+        let mut word = self.first(first);
+        let mut together = differ >> (64 - ROOT_BITS) == 0;
+        while together && word.is_high_node() && differ >> word.shift() == 0 {
+            word = self.step(word, first.high);
+        }
+        together &= word.is_high_node();
+        if !together {
+            for (key, next_hop) in keys.iter().zip(out) {
+                *next_hop = self.lookup(*key);
+            }
+            return;
+        }
+        let head = &self.heads[word.number()];
+        let (path, miss, shift) = (head.path.load(Relaxed), Word(head.miss.load(Relaxed)), word.shift());
+        let first_entry = word.number() << 8;
+        for (key, next_hop) in keys.iter().zip(out) {
+            let next = if (key.high ^ path) >> shift >> 8 != 0 {
+                miss
+            } else {
+                // Acquire as in `first`.
+                Word(self.entries[first_entry | (key.high >> shift) as usize & 255].load(Acquire))
+            };
+            *next_hop = if next.is_node() { self.lookup_below(next, *key) } else { next.next_hop() };
+        }
+    }
+
+    /// The rest of a lookup that has come to a node.
+    #[inline(always)]
+    fn lookup_below(&self, mut word: Word, key: Ipv6Key) -> NextHopId {
+        while word.is_high_node() {
+            word = self.step(word, key.high);
+        }
+        if word.is_node() { self.lookup_low(word, key.low) } else { word.next_hop() }
     }
 
     /// Fetches what a lookup of `key` reads first into the cache. Worth its instruction only while

@@ -15,10 +15,11 @@ mod avx2;
 mod tests;
 
 use super::buffer::{BURST, Burst, Lengths, PacketBuf, READABLE, RxBurst};
-use super::snapshot::{Family, NextHop, NextHops, Snapshot};
+use super::snapshot::{ETHERNET_HEADER, Family, NextHop, NextHops, Snapshot};
 use crate::drop_reason::DropReason;
 use crate::fib::{Ipv6Key, NextHopId};
 use crate::packet::checksum::decrement_ttl;
+use crate::packet::{self, ChecksumStatus, Frame};
 use crate::units::{MacAddr, PortId};
 use std::mem::ManuallyDrop;
 
@@ -34,7 +35,7 @@ pub enum Isa {
     Avx2(Avx2),
 }
 
-/// Proof that the processor has AVX2: made only by [`Isa::detect`].
+/// Proof that the processor has AVX2 and BMI2: made only by [`Isa::detect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Avx2(());
 
@@ -42,7 +43,10 @@ impl Isa {
     /// What this processor can do.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
+        if std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("bmi1")
+            && std::arch::is_x86_feature_detected!("bmi2")
+        {
             return Self::Avx2(Avx2(()));
         }
         Self::Scalar
@@ -210,18 +214,44 @@ impl<B: PacketBuf> Batch<B> {
     #[inline(always)]
     pub fn validate(&mut self, family: Family, mac: MacAddr, isa: Isa) -> Verdict {
         match isa {
-            Isa::Scalar => self.validate_none(),
+            Isa::Scalar => self.validate_one_by_one(family, mac),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2(_) => self.validate_eight(family, mac),
             #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2(_) => self.validate_none(),
+            Isa::Avx2(_) => self.validate_one_by_one(family, mac),
         }
     }
 
-    /// The scalar way: leaves every packet to the closer look.
-    fn validate_none(&self) -> Verdict {
-        let bytes = self.lengths[..self.gathered].iter().map(|lengths| u64::from(lengths.frame())).sum();
-        Verdict { odd_groups: if self.gathered == 0 { 0 } else { u8::MAX }, padded: false, bytes }
+    /// The scalar way.
+    #[inline(always)]
+    fn validate_one_by_one(&mut self, family: Family, mac: MacAddr) -> Verdict {
+        let mut verdict = Verdict { odd_groups: 0, padded: false, bytes: 0 };
+        for i in 0..self.gathered.min(LANES) {
+            let (head, lengths) = (self.heads[i], self.lengths[i]);
+            // SAFETY: a gathered head is that of the packet's first segment, which nobody writes meanwhile.
+            let first_segment = unsafe { std::slice::from_raw_parts(head, usize::from(lengths.segment())) };
+            let frame = Frame { first_segment, frame_len: lengths.frame(), checksum: ChecksumStatus::Unknown };
+            let packet_len = match (packet::glance(frame, mac), family) {
+                (Some(packet::Examined::V4 { destination, total_len, ttl: 2.. }), Family::Ipv4) => {
+                    self.keys[i] = destination;
+                    // SAFETY: READABLE bytes are readable behind each gathered head.
+                    self.words[i] = decrement_ttl(unsafe { ttl_word(head) });
+                    u32::from(total_len)
+                }
+                (Some(packet::Examined::V6 { destination: (high, low), total_len, hop_limit: 2.. }), Family::Ipv6) => {
+                    self.keys6[i] = Ipv6Key { high, low };
+                    total_len
+                }
+                _ => {
+                    verdict.odd_groups |= 1 << (i / 8);
+                    0
+                }
+            };
+            self.wire[i] = ETHERNET_HEADER + packet_len;
+            verdict.padded |= self.wire[i] != lengths.frame();
+            verdict.bytes += u64::from(lengths.frame());
+        }
+        verdict
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -278,8 +308,7 @@ impl<B: PacketBuf> Batch<B> {
                             Key::Ipv4(key) => {
                                 self.keys[kept] = key;
                                 // SAFETY: READABLE bytes are readable behind each gathered head.
-                                let word = unsafe { self.heads[kept].add(TTL_WORD).cast::<[u8; 4]>().read() };
-                                self.words[kept] = decrement_ttl(u32::from_le_bytes(word));
+                                self.words[kept] = decrement_ttl(unsafe { ttl_word(self.heads[kept]) });
                             }
                             Key::Ipv6(key) => self.keys6[kept] = key,
                         }
@@ -339,7 +368,7 @@ impl<B: PacketBuf> Batch<B> {
 
     /// Looks all destinations up.
     #[inline(always)]
-    pub fn look_up(&mut self, family: Family, tables: &Snapshot) {
+    pub fn look_up(&mut self, family: Family, tables: &Snapshot, isa: Isa) {
         let count = self.gathered;
         let hops = &mut self.hops[..count];
         match family {
@@ -350,7 +379,15 @@ impl<B: PacketBuf> Batch<B> {
                 }
                 tables.ipv4.lookup_bulk(keys, hops);
             }
-            Family::Ipv6 => tables.ipv6.lookup_bulk(&self.keys6[..count], hops),
+            Family::Ipv6 => {
+                let keys = &self.keys6[..count];
+                match isa {
+                    // SAFETY: an Isa::Avx2 exists only where the processor has it and BMI2.
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2(_) => unsafe { avx2::look_up_ipv6(&tables.ipv6, keys, hops) },
+                    _ => tables.ipv6.lookup_bulk(keys, hops),
+                }
+            }
         }
     }
 
@@ -400,6 +437,17 @@ impl<B: PacketBuf> Batch<B> {
 
 /// Where TTL, protocol and checksum of an IPv4 header stand in a frame.
 const TTL_WORD: usize = 22;
+
+/// TTL, protocol and checksum of the IPv4 header of a frame, as [`decrement_ttl`] takes them.
+///
+/// # Safety
+///
+/// READABLE bytes are readable behind `head`.
+#[inline(always)]
+unsafe fn ttl_word(head: *const u8) -> u32 {
+    // SAFETY: by the function's contract.
+    u32::from_le_bytes(unsafe { head.add(TTL_WORD).cast::<[u8; 4]>().read() })
+}
 
 /// Where the hop limit of an IPv6 header stands in a frame.
 const HOP_LIMIT: usize = 21;
