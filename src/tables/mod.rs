@@ -402,11 +402,22 @@ impl Tables {
         let mut result = Ok(());
         for &prefix in touched {
             let next_hop = self.rule(prefix).and_then(|rule| self.next_hop(prefix, rule));
-            if let Err(error) = self.set(prefix, next_hop) {
+            let mut outcome = self.set(prefix, next_hop);
+            if outcome == Err(FibError::ReclaimFirst) {
+                self.reclaim();
+                outcome = self.set(prefix, next_hop);
+            }
+            if let Err(error) = outcome {
                 result = Err(error.into());
                 break;
             }
         }
+        self.reclaim();
+        result
+    }
+
+    /// Makes what nothing refers to any more usable again, once no worker can be using it.
+    fn reclaim(&mut self) {
         let (retired4, retired6) = (self.ipv4.take_retired(), self.ipv6.take_retired());
         let unused = self.adjacencies.take_unused();
         if !(retired4.is_empty() && retired6.is_empty() && unused.is_empty()) {
@@ -415,7 +426,6 @@ impl Tables {
             self.ipv6.reclaim(retired6);
             self.adjacencies.reclaim(unused);
         }
-        result
     }
 
     fn set(&mut self, prefix: IpNet, next_hop: Option<NextHopId>) -> Result<(), FibError> {

@@ -218,7 +218,7 @@ unsafe fn load_ipv4(heads: *const *mut u8, expected: __m128i) -> (__m128i, [__m2
     for i in 0..4 {
         // SAFETY: by the function's contract.
         unsafe {
-            let (low, high) = (opaque(*heads.add(i)), opaque(*heads.add(i + 4)));
+            let (low, high) = (*heads.add(i), *heads.add(i + 4));
             differ = _mm_or_si128(differ, _mm_xor_si128(load(low), expected));
             differ = _mm_or_si128(differ, _mm_xor_si128(load(high), expected));
             rows[i] = join(load(low.add(14)), load(high.add(14)));
@@ -247,7 +247,7 @@ unsafe fn load_ipv6(heads: *const *mut u8, expected: __m128i, keys: *mut Ipv6Key
     for (i, row) in rows.iter_mut().enumerate() {
         // SAFETY: by the function's contract.
         unsafe {
-            let head = opaque(*heads.add(i));
+            let head = *heads.add(i);
             differ = _mm_or_si128(differ, _mm_xor_si128(load(head), expected));
             *row = _mm_loadl_epi64(head.add(18).cast());
             _mm_storeu_si128(keys.add(i).cast(), _mm_shuffle_epi8(load(head.add(38)), halves));
@@ -311,13 +311,4 @@ unsafe fn load(bytes: *const u8) -> __m128i {
 unsafe fn store(lanes: *mut u32, value: __m256i) {
     // SAFETY: by the function's contract; the store needs no alignment.
     unsafe { _mm256_storeu_si256(lanes.cast(), value) }
-}
-
-/// The same pointer, in a register: keeps the compiler from carrying the parts it was computed from
-/// through the whole group and spilling them.
-#[inline(always)]
-fn opaque(mut head: *mut u8) -> *mut u8 {
-    // SAFETY: the empty assembly changes nothing.
-    unsafe { std::arch::asm!("/* {0} */", inout(reg) head, options(pure, nomem, nostack, preserves_flags)) };
-    head
 }
