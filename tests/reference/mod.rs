@@ -290,11 +290,11 @@ fn number(bytes: &[u8]) -> usize {
     usize::from(bytes[0]) * 256 + usize::from(bytes[1])
 }
 
-/// RFC 1071 1: the one's complement sum of the 16-bit words.
+/// RFC 1071 1: the one's complement sum of the 16-bit words; 4.1: behind an odd last byte is a 0.
 fn sum(bytes: &[u8]) -> u16 {
     let mut sum = 0;
     for pair in bytes.chunks(2) {
-        sum += number(pair);
+        sum += number(&[pair, &[0]].concat());
         if sum > 0xffff {
             sum = sum - 0x10000 + 1;
         }
