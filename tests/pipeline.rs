@@ -4,16 +4,21 @@ mod reference;
 
 #[path = "pipeline/bursts.rs"]
 mod bursts;
+#[path = "pipeline/changes.rs"]
+mod changes;
+#[path = "pipeline/networks.rs"]
+mod networks;
 #[path = "pipeline/rig.rs"]
 mod rig;
 
 use arc_swap::ArcSwap;
 use bursts::{arrivals, forwarded_arrivals};
+use networks::{change, edges, frame_to, router, way};
 use proptest::prelude::*;
 use reference::cases::cases;
 use reference::strategy::topology;
 use reference::{Reference, Verdict};
-use rig::{Arrival, Received, compare, isas, snapshot};
+use rig::{Arrival, Received, compare, isas, snapshot, tables};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use thruway::datapath::drop_reason::DropReason;
@@ -163,4 +168,41 @@ fn what_the_device_says_of_a_checksum_is_taken_if_it_helps() {
         assert_eq!(compare_all(vec![seen(&wrong, checksum)], 1), BTreeMap::from([("bad_checksum", 1)]));
     }
     assert!(matches!(ROUTER.forward(0, &right, right.len()), Verdict::Send { .. }));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// After any changes, `route get` and the workers do what the reference's linear search says.
+    #[test]
+    fn tables_are_a_search_for_the_longest_prefix(
+        router in router(),
+        changes in proptest::collection::vec(change(), 1..24),
+    ) {
+        let mut router = router;
+        let mut tables = tables(&router, Box::new(|| panic!("there are no workers to wait for")));
+        for change in changes {
+            // What names a port that is not there is refused, which is tested elsewhere.
+            let to_nowhere = |port| port >= router.ports.len();
+            match change {
+                networks::Change::Route { action: reference::Action::Via { port, .. }, .. } if to_nowhere(port) => continue,
+                networks::Change::Neighbor { neighbor, .. } if to_nowhere(neighbor.port) => continue,
+                _ => {}
+            }
+            prop_assert_eq!(change.apply(&mut tables), change.model(&mut router), "{:?}", change);
+            let destinations = edges(&router);
+            let mut received = vec![];
+            for &destination in &destinations {
+                let said = tables.lookup(destination);
+                let said = match said.dropped {
+                    Some(reason) => Err(reason.name()),
+                    None => Ok((said.port.unwrap(), said.mac.unwrap())),
+                };
+                prop_assert_eq!(said, way(&router, destination), "{} after {:?} in {:?}", destination, change, &router);
+                received.push(frame_to(&router, destination));
+            }
+            let arrivals: Vec<_> = received.chunks(64).map(|burst| Arrival { port: 0, burst: burst.to_vec() }).collect();
+            compare(&router, &tables.current(), &arrivals, AMPLE, isas()[1]);
+        }
+    }
 }
