@@ -55,8 +55,14 @@ impl Cli {
         let _ = builder.try_init();
     }
 
+    /// What is worth logging: where figures are printed, only what disturbs them.
     fn log_level(&self) -> log::LevelFilter {
-        match i16::from(self.verbose) - i16::from(self.quiet) {
+        let usual = match &self.command {
+            #[cfg(feature = "dpdk")]
+            Command::Demo(_) | Command::Bench(_) => -1,
+            _ => 0,
+        };
+        match usual + i16::from(self.verbose) - i16::from(self.quiet) {
             ..=-3 => log::LevelFilter::Off,
             -2 => log::LevelFilter::Error,
             -1 => log::LevelFilter::Warn,

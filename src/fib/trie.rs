@@ -58,6 +58,8 @@ pub(super) struct Word(pub(super) u32);
 impl Word {
     const NODE: u32 = 1 << 31;
     const LOW: u32 = 1 << 30;
+    /// There are no bits between the slot and the node: its head need not be read.
+    const ADJACENT: u32 = 1 << 26;
 
     /// The word for a next hop, from a prefix of `length` bits.
     pub(super) fn leaf(next_hop: NextHopId, length: u8) -> Self {
@@ -68,6 +70,21 @@ impl Word {
     pub(super) fn node(node: u32, byte: u8) -> Self {
         let low = if byte >= 8 { Self::LOW } else { 0 };
         Self(Self::NODE | low | u32::from(7 - (byte & 7)) << 27 | node)
+    }
+
+    /// The word as a slot has it that lies `depth` bits deep.
+    pub(super) fn below(self, depth: u8) -> Self {
+        let byte = 7 - (self.shift() / 8) as u8 + if self.is_low() { 8 } else { 0 };
+        match self.is_node() && 8 * byte == depth {
+            true => Self(self.0 | Self::ADJACENT),
+            false if self.is_node() => Self(self.0 & !Self::ADJACENT),
+            false => self,
+        }
+    }
+
+    #[inline(always)]
+    fn is_adjacent(self) -> bool {
+        self.0 & Self::ADJACENT != 0
     }
 
     #[inline(always)]
@@ -258,10 +275,12 @@ impl Ipv6Fib {
     /// From the word of a node to the next word for an address with this half.
     #[inline(always)]
     fn step(&self, word: Word, half: u64) -> Word {
-        let head = &self.heads[word.number()];
-        // Two shifts: the first byte of the half has nothing before it, and a shift by 64 is none.
-        if (half ^ head.path.load(Relaxed)) >> word.shift() >> 8 != 0 {
-            return Word(head.miss.load(Relaxed));
+        if !word.is_adjacent() {
+            let head = &self.heads[word.number()];
+            // Two shifts: the first byte of the half has nothing before it, and a shift by 64 is none.
+            if (half ^ head.path.load(Relaxed)) >> word.shift() >> 8 != 0 {
+                return Word(head.miss.load(Relaxed));
+            }
         }
         // Acquire as in `first`.
         Word(self.entries[word.entry(half)].load(Acquire))
@@ -270,7 +289,9 @@ impl Ipv6Fib {
     #[inline(always)]
     fn prefetch_node(&self, word: Word, key: Ipv6Key) {
         let half = if word.is_low() { key.low } else { key.high };
-        self.heads.prefetch(word.number());
-        self.entries.prefetch(word.entry(half));
+        // What will not be read is asked for at the start of the arrays, which costs nothing: no branch.
+        let has_head = word.is_node() && !word.is_adjacent();
+        self.heads.prefetch(if has_head { word.number() } else { 0 });
+        self.entries.prefetch(if word.is_node() { word.entry(half) } else { 0 });
     }
 }

@@ -1,0 +1,46 @@
+//! What decides where packets go: rules that follow from the ports alone, static routes, neighbours.
+
+use super::TablePort;
+use crate::config::RouteAction;
+use crate::drop_reason::DropReason;
+use crate::packet::{never_forwarded_v4, never_forwarded_v6};
+use crate::units::PortId;
+use ipnet::{IpNet, Ipv4Net};
+use std::collections::HashMap;
+
+/// Where the next hop of a prefix comes from, the strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    Reserved(DropReason),
+    Local,
+    DirectedBroadcast,
+    Static(RouteAction),
+    Host(PortId),
+    Connected(PortId),
+}
+
+/// The rules that follow from the ports alone. Where two claim a prefix, the stronger stays.
+pub(super) fn fixed_rules(ports: &[TablePort]) -> HashMap<IpNet, Rule> {
+    let mut rules = HashMap::new();
+    for (position, port) in ports.iter().enumerate() {
+        for network in &port.addresses {
+            rules.insert(network.trunc(), Rule::Connected(PortId(position as u16)));
+        }
+    }
+    for network in ports.iter().flat_map(|port| &port.addresses) {
+        if let IpNet::V4(network) = network
+            && network.prefix_len() <= 30
+        {
+            for address in [network.network(), network.broadcast()] {
+                rules.insert(IpNet::V4(Ipv4Net::from(address)), Rule::DirectedBroadcast);
+            }
+        }
+    }
+    for network in ports.iter().flat_map(|port| &port.addresses) {
+        rules.insert(IpNet::from(network.addr()), Rule::Local);
+    }
+    for &(range, reason) in never_forwarded_v4().iter().chain(never_forwarded_v6()) {
+        rules.insert(range, Rule::Reserved(reason));
+    }
+    rules
+}
