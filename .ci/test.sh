@@ -46,7 +46,7 @@ check "lints without DPDK" cargo clippy --quiet --all-targets --no-default-featu
 # Tests say on standard output what they skip.
 tests "tests" cargo test --quiet --workspace --no-fail-fast -- --show-output
 tests "tests without DPDK" cargo test --quiet --no-default-features --no-fail-fast
-check "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --document-private-items
+check "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 check "DPDK 24.11" .ci/check-dpdk-24.11.sh
 check "demonstration" cargo run --quiet -- demo --seconds 2
 
