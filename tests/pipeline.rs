@@ -14,7 +14,10 @@ mod rig;
 use arc_swap::ArcSwap;
 use bursts::{arrivals, forwarded_arrivals};
 use networks::{change, edges, frame_to, router, way};
+use proptest::collection::vec;
+use proptest::option::weighted;
 use proptest::prelude::*;
+use proptest::sample::Index;
 use reference::cases::cases;
 use reference::strategy::topology;
 use reference::{Reference, Verdict};
@@ -177,11 +180,12 @@ proptest! {
     #[test]
     fn tables_are_a_search_for_the_longest_prefix(
         router in router(),
-        changes in proptest::collection::vec(change(), 1..24),
+        changes in vec((change(), weighted(0.5, any::<Index>())), 1..30),
     ) {
         let mut router = router;
         let mut tables = tables(&router, Box::new(|| panic!("there are no workers to wait for")));
-        for change in changes {
+        for (change, known) in changes {
+            let change = known.map_or(change, |which| change.of_something_in(&router, which));
             // What names a port that is not there is refused, which is tested elsewhere.
             let to_nowhere = |port| port >= router.ports.len();
             match change {
