@@ -1,4 +1,68 @@
 //! Thruway: a poll-mode L3 forwarder on DPDK.
+//!
+//! This page is the plan of the house. Each module's own page says what it keeps.
+//!
+//! # Layers
+//!
+//! Arrows point down only: a module names its own layer and those below it, and no two name each other.
+//!
+//! | layer | modules | what they may do |
+//! | --- | --- | --- |
+//! | edges | [`control`] (socket, protocol, reports), [`cli`], `runtime` (DPDK, threads, the daemon) | everything |
+//! | the middle | [`datapath`], [`tables`] | compute: time, packets and queues are arguments |
+//! | | [`config`], [`generate`] | read or write the one file they are given |
+//! | mechanisms | [`packet`] (headers, checks, rewriting), [`fib`] (longest-prefix match) | compute |
+//! | vocabulary | [`units`], [`drop_reason`] | |
+//!
+//! `runtime` alone names the crate `dpdk`, a safe layer over the bindings in `dpdk-sys`. Everything else
+//! builds and is tested without DPDK (`--no-default-features`). The command line knows the daemon by
+//! [`control::protocol`] and [`control::report`] only. The data path never sees a configuration, only tables
+//! made from it.
+//!
+//! # The way of a packet
+//!
+//! ```text
+//! receive a burst → validate → look up → rewrite → group by port → transmit a burst
+//!                      └──────────┴─────────┴──────────────┴→ a named drop counter
+//! ```
+//!
+//! 1. A [`datapath::worker`] polls its receive queues in turn, and hands each burst of up to
+//!    [`BURST`](datapath::buffer::BURST) packets to the [`datapath::pipeline`], where the whole way can be read
+//!    in one function.
+//! 2. The burst becomes arrays, one for each address family, and each step is one pass over them. Validation
+//!    has a vector form and a scalar twin ([`datapath::Isa`]). What looks odd to it is examined packet by
+//!    packet ([`packet::examine`]), by the rules and in the order of [`drop_reason`].
+//! 3. The FIB gives a [`NextHopId`](fib::NextHopId): a position in the snapshot's
+//!    [`next hops`](datapath::snapshot::NextHops). Every destination that is not simply forwarded (a
+//!    blackhole, an address of ours, a neighbour whose MAC address is not known) is a next hop as well, so
+//!    that one comparison per packet, of its length, finds all of them.
+//! 4. The Ethernet header is written, TTL or hop limit and checksum are brought up to date, and the packets go
+//!    to a transmit queue that is the worker's own ([`datapath::output`]). What the device refuses is dropped.
+//!
+//! # Who owns what
+//!
+//! - **Packets** are owned by move: receiving gives them, transmitting takes those sent, dropping frees.
+//!   Neither packets nor queues can be cloned; a queue belongs to one worker.
+//! - **Control** is one thread. It owns the truth in [`tables::Tables`] and is its only writer. Workers read a
+//!   [`Snapshot`](datapath::snapshot::Snapshot) that they take anew each turn; the FIBs in it are changed in
+//!   place, each lookup seeing the old or the new route. What workers have let go of is freed by control.
+//! - **Workers** write their own [`counters`](datapath::counters) and nothing else that is shared.
+//! - **Ports** live until workers have given their queues back; DPDK itself and its packet pools live as long as the
+//!   process.
+//!
+//! # Rules
+//!
+//! - Every packet that comes in is sent or counted under exactly one [`DropReason`](drop_reason::DropReason).
+//! - The worker loop does not allocate, lock, wait, format or make a system call; a driver may.
+//! - The C side is called per burst, never per packet.
+//! - Every queue and pool is bounded, and the packet pool has a buffer for every place a packet can be in.
+//! - `unsafe` stands only in `dpdk`, `runtime`, the batch passes and buffers of the data path, and the FIB's memory, each
+//!   block with its reason.
+//! - Wrong input, be it a frame, a file or a request, is counted or refused with a sentence that says what would be
+//!   right. Nothing panics.
+//!
+//! `tests/layout.rs` holds the sources to the layers, the fence around `unsafe` and the rest of this that can be read
+//! off them.
 
 pub mod cli;
 pub mod config;

@@ -170,7 +170,7 @@ fn wrong_usage_is_exit_code_2_and_asks_nobody() {
         ("show", "<WHAT>"),
         ("show teapots", "ports, queues, drops, cores, routes, neighbors, version, config"),
         ("show ports --watch never", "seconds"),
-        ("route add", "PREFIX"),
+        ("route add", "<ROUTE>... (see thruway route add --help)"),
         ("route add 10.0.0.1/8 via 192.0.2.2", "10.0.0.0/8 would be right"),
         ("route add 10.0.0.0/8", "via ADDR"),
         ("route add 10.0.0.0/8 via 2001:db8::1", "family"),

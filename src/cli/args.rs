@@ -6,21 +6,24 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Heading of the options that every command has.
+const GLOBAL: &str = "Global options";
+
 /// A poll-mode L3 forwarder on DPDK.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "thruway", version, max_term_width = 100)]
 pub struct Cli {
     /// The control socket: of the daemon to talk to, or for `run` instead of the configuration's
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Log more; twice for everything
-    #[arg(short, long, global = true, action = ArgAction::Count)]
+    #[arg(short, long, global = true, help_heading = GLOBAL, action = ArgAction::Count)]
     pub verbose: u8,
     /// Log less; twice for errors only, three times for nothing
-    #[arg(short, long, global = true, action = ArgAction::Count)]
+    #[arg(short, long, global = true, help_heading = GLOBAL, action = ArgAction::Count)]
     pub quiet: u8,
     /// Colours on a terminal
-    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
     pub color: Color,
     /// What to do.
     #[command(subcommand)]
@@ -47,7 +50,7 @@ pub enum Command {
     /// Forward between two ports in memory, with traffic of its own: needs no card, no root, no configuration
     #[cfg(feature = "dpdk")]
     Demo(DemoArgs),
-    /// Measure this machine
+    /// Measure forwarding on this machine
     #[cfg(feature = "dpdk")]
     Bench(BenchArgs),
     /// Check a configuration file without touching the machine
@@ -73,7 +76,7 @@ pub struct RunArgs {
 /// Arguments of `thruway demo`.
 #[derive(Clone, Debug, Args)]
 pub struct DemoArgs {
-    /// How long to forward
+    /// How many seconds to forward
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
     /// Print one JSON object per line
@@ -108,7 +111,7 @@ pub struct ForwardArgs {
     /// How often each program is started; the figures are medians over the starts
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub starts: u32,
-    /// How long each process is watched
+    /// How many milliseconds each process is watched
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
     pub milliseconds: u64,
     /// Write the figures to FILE as JSON; without FILE, print them instead of the table
@@ -159,23 +162,23 @@ pub enum RouteCommand {
     /// Add a route: PREFIX via ADDR [dev PORT], or blackhole PREFIX
     Add {
         /// PREFIX via ADDR [dev PORT], or blackhole PREFIX
-        #[arg(required = true, value_name = "PREFIX ...")]
+        #[arg(required = true, value_name = "ROUTE")]
         words: Vec<String>,
     },
-    /// Add a route, or put it in place of the prefix's
+    /// Add a route, or put it in place of the one of this prefix
     Replace {
         /// PREFIX via ADDR [dev PORT], or blackhole PREFIX
-        #[arg(required = true, value_name = "PREFIX ...")]
+        #[arg(required = true, value_name = "ROUTE")]
         words: Vec<String>,
     },
-    /// Remove a route
+    /// Remove a route: PREFIX
     #[command(alias = "delete")]
     Del {
-        /// PREFIX [via ADDR] [dev PORT] [blackhole]
-        #[arg(required = true, value_name = "PREFIX ...")]
+        /// PREFIX [via ADDR] [dev PORT], or blackhole PREFIX
+        #[arg(required = true, value_name = "ROUTE")]
         words: Vec<String>,
     },
-    /// Say which route and neighbour a packet takes
+    /// Say which route and neighbour a packet to ADDR takes
     Get {
         /// Where the packet goes
         #[arg(value_name = "ADDR")]
@@ -192,20 +195,20 @@ pub enum NeighborCommand {
     /// Add a neighbour: ADDR lladdr MAC dev PORT
     Add {
         /// ADDR lladdr MAC dev PORT
-        #[arg(required = true, value_name = "ADDR ...")]
+        #[arg(required = true, value_name = "NEIGHBOR")]
         words: Vec<String>,
     },
     /// Add a neighbour, or put it in place of the one of this address
     Replace {
         /// ADDR lladdr MAC dev PORT
-        #[arg(required = true, value_name = "ADDR ...")]
+        #[arg(required = true, value_name = "NEIGHBOR")]
         words: Vec<String>,
     },
-    /// Remove a neighbour
+    /// Remove a neighbour: ADDR dev PORT
     #[command(alias = "delete")]
     Del {
         /// ADDR [lladdr MAC] dev PORT
-        #[arg(required = true, value_name = "ADDR ...")]
+        #[arg(required = true, value_name = "NEIGHBOR")]
         words: Vec<String>,
     },
 }
@@ -250,5 +253,14 @@ mod tests {
         for bad in ["0", "nan", "inf", "1e9", "ports", ""] {
             assert!(watch(&["--watch", bad]).is_err(), "{bad}");
         }
+    }
+    #[cfg(feature = "dpdk")]
+    #[test]
+    fn figures_are_not_hidden_among_messages() {
+        let level = |words: &[&str]| Cli::try_parse_from(words).unwrap().log_level();
+        assert_eq!(level(&["thruway", "run", "-c", "x.toml"]), log::LevelFilter::Info);
+        assert_eq!(level(&["thruway", "demo"]), log::LevelFilter::Warn);
+        assert_eq!(level(&["thruway", "demo", "-v"]), log::LevelFilter::Info);
+        assert_eq!(level(&["thruway", "bench", "forward", "-q"]), log::LevelFilter::Error);
     }
 }

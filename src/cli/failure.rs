@@ -61,15 +61,24 @@ impl Failure {
         if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
             return Self::Help(text);
         }
+        let help = help_command(&text);
         if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            return Self::Usage("the command is incomplete: a subcommand must follow (see thruway --help)".to_owned());
+            return Self::Usage(format!("the command is incomplete: a subcommand must follow (see {help})"));
         }
         let cut = |from: &str| text.find(from).unwrap_or(text.len());
         let message = text.get(..cut("\n\nUsage:").min(cut("\n\nFor more information"))).unwrap_or(&text);
         let message = message.strip_prefix("error: ").unwrap_or(message);
         let words: Vec<_> = message.split_whitespace().collect();
-        Self::Usage(format!("{} (see thruway --help)", words.join(" ")))
+        Self::Usage(format!("{} (see {help})", words.join(" ")))
     }
+}
+
+/// The command that explains the one whose usage clap's text gives.
+fn help_command(text: &str) -> String {
+    let usage = text.split("Usage:").nth(1).and_then(|rest| rest.lines().next()).unwrap_or("thruway");
+    let is_name = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let command: Vec<_> = usage.split_whitespace().take_while(is_name).collect();
+    format!("{} --help", command.join(" "))
 }
 
 #[cfg(test)]
@@ -81,8 +90,10 @@ mod tests {
     #[test]
     fn what_clap_says_becomes_one_line() {
         for (words, part) in [
-            (&["thruway"][..], "subcommand"),
-            (&["thruway", "route"], "subcommand"),
+            (&["thruway"][..], "subcommand must follow (see thruway --help)"),
+            (&["thruway", "route"], "subcommand must follow (see thruway route --help)"),
+            (&["thruway", "route", "add"], "provided: <ROUTE>... (see thruway route add --help)"),
+            (&["thruway", "frobnicate"], "'frobnicate' (see thruway --help)"),
             (&["thruway", "-v"], "subcommand"),
             (&["thruway", "show"], "required arguments were not provided: <WHAT>"),
             (&["thruway", "show", "teapots"], "ports, queues"),

@@ -48,13 +48,21 @@ impl Cli {
             Color::Never => env_logger::WriteStyle::Never,
         };
         let mut builder = env_logger::Builder::new();
-        builder.filter_level(self.log_level()).parse_default_env().write_style(style);
+        // What DPDK calls informative is noise to all but those who ask for more.
+        let of_dpdk = if self.verbose == 0 { self.log_level().min(log::LevelFilter::Warn) } else { self.log_level() };
+        builder.filter_level(self.log_level()).filter_module("dpdk", of_dpdk).parse_default_env().write_style(style);
         // Fails only when a logger is there already, which then is the one to use.
         let _ = builder.try_init();
     }
 
+    /// What is worth logging: where figures are printed, only what disturbs them.
     fn log_level(&self) -> log::LevelFilter {
-        match i16::from(self.verbose) - i16::from(self.quiet) {
+        let usual = match &self.command {
+            #[cfg(feature = "dpdk")]
+            Command::Demo(_) | Command::Bench(_) => -1,
+            _ => 0,
+        };
+        match usual + i16::from(self.verbose) - i16::from(self.quiet) {
             ..=-3 => log::LevelFilter::Off,
             -2 => log::LevelFilter::Error,
             -1 => log::LevelFilter::Warn,

@@ -5,6 +5,10 @@ use arrayvec::ArrayVec;
 /// Most packets that are received, forwarded and sent as one.
 pub const BURST: usize = 64;
 
+/// How many are received at once while the tables are small. A burst then stays in the first-level cache
+/// with all that is kept of it; with large tables more packets at once hide more of the memory's latency.
+pub const SMALL_BURST: usize = 32;
+
 /// Packets on their way together. Dropping it frees them.
 pub type Burst<B> = ArrayVec<B, BURST>;
 
@@ -84,8 +88,9 @@ pub trait RxBurst {
     /// The packets it gives.
     type Buf: PacketBuf;
 
-    /// Appends what has arrived, as much as `burst` has room for, and says how many. Never waits.
-    fn receive(&mut self, burst: &mut Burst<Self::Buf>) -> usize;
+    /// Appends what has arrived, at most `most` packets and what `burst` has room for, and says how many.
+    /// Never waits.
+    fn receive(&mut self, burst: &mut Burst<Self::Buf>, most: usize) -> usize;
 }
 
 /// A queue that packets are sent to.

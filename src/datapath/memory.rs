@@ -127,8 +127,8 @@ impl MemoryQueue {
 impl RxBurst for MemoryQueue {
     type Buf = MemoryPacket;
 
-    fn receive(&mut self, burst: &mut Burst<MemoryPacket>) -> usize {
-        let count = self.packets.len().min(burst.remaining_capacity()).min(self.largest_burst);
+    fn receive(&mut self, burst: &mut Burst<MemoryPacket>, most: usize) -> usize {
+        let count = self.packets.len().min(most).min(burst.remaining_capacity()).min(self.largest_burst);
         burst.extend(self.packets.drain(..count));
         count
     }

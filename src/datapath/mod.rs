@@ -1,7 +1,7 @@
 //! The data path: what happens to a packet between the receive and the transmit queue.
 //!
 //! [`pipeline`] has the whole way of a packet in one function. It works on a burst at a time, in passes
-//! over arrays ([`batch`]), by tables that never change under its hands ([`snapshot`]), and accounts for
+//! over arrays (`batch`), by tables that never change under its hands ([`snapshot`]), and accounts for
 //! every packet in [`counters`]. It knows packets and queues only by the traits of [`buffer`]. A
 //! [`worker`] is one thread's share of it: the queues it polls and the queues it sends to.
 

@@ -70,13 +70,12 @@ impl<B: PacketBuf> Pipeline<B> {
             Guess::All(family) => (family, false),
             Guess::Mixed => (Family::Ipv4, true),
         };
-        let (count, bytes) = self.batch(family).receive(queue);
+        let count = self.batch(family).receive(queue, tables.burst());
         if count == 0 {
             return 0;
         }
         counters.count_burst(count);
         counters.port(ingress.port).rx_packets.add(count as u64);
-        counters.port(ingress.port).rx_bytes.add(bytes);
 
         if mixed {
             self.part(family);
@@ -122,6 +121,7 @@ impl<B: PacketBuf> Pipeline<B> {
             self.examine(family, verdict.odd_groups, path);
             verdict.padded = true;
         }
+        path.counters.port(path.ingress.port).rx_bytes.add(verdict.bytes);
         let Self { ipv4, ipv6, groups, trash, .. } = self;
         let (batch, other) = match family {
             Family::Ipv4 => (ipv4, ipv6),
@@ -136,7 +136,7 @@ impl<B: PacketBuf> Pipeline<B> {
         }
 
         // Look up, then rewrite what is simply forwarded.
-        batch.look_up(family, path.tables);
+        batch.look_up(family, path.tables, isa);
         let rewritten = batch.rewrite(family, &path.tables.next_hops);
         if rewritten.special != 0 {
             dismiss_special(batch, rewritten, trash, path);

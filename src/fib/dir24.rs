@@ -50,7 +50,23 @@ impl Ipv4Fib {
     /// Looks up each of `keys` into the same position of `out`; the longer of the two is not used beyond the shorter.
     #[inline]
     pub fn lookup_bulk(&self, keys: &[u32], out: &mut [NextHopId]) {
-        for (key, next_hop) in keys.iter().zip(out) {
+        // Four at a time with one question for all: few routes are longer than /24.
+        let count = keys.len().min(out.len());
+        let (fours, rest) = keys[..count].as_chunks::<4>();
+        let (fours_out, rest_out) = out[..count].as_chunks_mut::<4>();
+        for (keys, next_hops) in fours.iter().zip(fours_out) {
+            // Acquire as in `lookup`.
+            let entries = keys.map(|key| self.root[(key >> 8) as usize].load(Acquire));
+            *next_hops = entries.map(NextHopId);
+            if (entries[0] | entries[1] | entries[2] | entries[3]) & BLOCK != 0 {
+                for ((entry, key), next_hop) in entries.into_iter().zip(keys).zip(next_hops) {
+                    if entry & BLOCK != 0 {
+                        *next_hop = NextHopId(self.blocks[entry_index(entry, *key as u8)].load(Relaxed));
+                    }
+                }
+            }
+        }
+        for (key, next_hop) in rest.iter().zip(rest_out) {
             *next_hop = self.lookup(*key);
         }
     }

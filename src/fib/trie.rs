@@ -58,6 +58,8 @@ pub(super) struct Word(pub(super) u32);
 impl Word {
     const NODE: u32 = 1 << 31;
     const LOW: u32 = 1 << 30;
+    /// There are no bits between the slot and the node: its head need not be read.
+    const ADJACENT: u32 = 1 << 26;
 
     /// The word for a next hop, from a prefix of `length` bits.
     pub(super) fn leaf(next_hop: NextHopId, length: u8) -> Self {
@@ -68,6 +70,21 @@ impl Word {
     pub(super) fn node(node: u32, byte: u8) -> Self {
         let low = if byte >= 8 { Self::LOW } else { 0 };
         Self(Self::NODE | low | u32::from(7 - (byte & 7)) << 27 | node)
+    }
+
+    /// The word as a slot has it that lies `depth` bits deep.
+    pub(super) fn below(self, depth: u8) -> Self {
+        let byte = 7 - (self.shift() / 8) as u8 + if self.is_low() { 8 } else { 0 };
+        match self.is_node() && 8 * byte == depth {
+            true => Self(self.0 | Self::ADJACENT),
+            false if self.is_node() => Self(self.0 & !Self::ADJACENT),
+            false => self,
+        }
+    }
+
+    #[inline(always)]
+    fn is_adjacent(self) -> bool {
+        self.0 & Self::ADJACENT != 0
     }
 
     #[inline(always)]
@@ -139,11 +156,7 @@ impl Ipv6Fib {
     /// The next hop of the longest prefix that `key` lies in.
     #[inline(always)]
     pub fn lookup(&self, key: Ipv6Key) -> NextHopId {
-        let mut word = self.first(key);
-        while word.is_high_node() {
-            word = self.step(word, key.high);
-        }
-        if word.is_node() { self.lookup_low(word, key.low) } else { word.next_hop() }
+        self.lookup_below(self.first(key), key)
     }
 
     #[cold]
@@ -156,16 +169,14 @@ impl Ipv6Fib {
     }
 
     /// Looks up each of `keys` into the same position of `out`; the longer of the two is not used beyond the shorter.
-    #[inline]
+    #[inline(always)]
     pub fn lookup_bulk(&self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
         if self.is_large() {
             for (keys, out) in keys.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
                 self.lookup_group(keys, out);
             }
         } else {
-            for (key, next_hop) in keys.iter().zip(out) {
-                *next_hop = self.lookup(*key);
-            }
+            self.lookup_one_by_one(keys, out);
         }
     }
 
@@ -201,6 +212,47 @@ impl Ipv6Fib {
         }
     }
 
+    /// The keys of a burst often share their first bytes: then they go down the trie together as far as that,
+    /// and the node where they part is read once.
+    #[inline(always)]
+    fn lookup_one_by_one(&self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
+        let Some(&first) = keys.first() else { return };
+        let differ = keys.iter().fold(0, |differ, key| differ | (key.high ^ first.high));
+        let mut word = self.first(first);
+        let mut together = differ >> (64 - ROOT_BITS) == 0;
+        while together && word.is_high_node() && differ >> word.shift() == 0 {
+            word = self.step(word, first.high);
+        }
+        together &= word.is_high_node();
+        if !together {
+            for (key, next_hop) in keys.iter().zip(out) {
+                *next_hop = self.lookup(*key);
+            }
+            return;
+        }
+        let head = &self.heads[word.number()];
+        let (path, miss, shift) = (head.path.load(Relaxed), Word(head.miss.load(Relaxed)), word.shift());
+        let first_entry = word.number() << 8;
+        for (key, next_hop) in keys.iter().zip(out) {
+            let next = if (key.high ^ path) >> shift >> 8 != 0 {
+                miss
+            } else {
+                // Acquire as in `first`.
+                Word(self.entries[first_entry | (key.high >> shift) as usize & 255].load(Acquire))
+            };
+            *next_hop = if next.is_node() { self.lookup_below(next, *key) } else { next.next_hop() };
+        }
+    }
+
+    /// The rest of a lookup that has come to a node.
+    #[inline(always)]
+    fn lookup_below(&self, mut word: Word, key: Ipv6Key) -> NextHopId {
+        while word.is_high_node() {
+            word = self.step(word, key.high);
+        }
+        if word.is_node() { self.lookup_low(word, key.low) } else { word.next_hop() }
+    }
+
     /// Fetches what a lookup of `key` reads first into the cache. Worth its instruction only while
     /// [`Ipv6Fib::is_large`], and a few packets ahead of the lookup.
     #[inline(always)]
@@ -223,10 +275,12 @@ impl Ipv6Fib {
     /// From the word of a node to the next word for an address with this half.
     #[inline(always)]
     fn step(&self, word: Word, half: u64) -> Word {
-        let head = &self.heads[word.number()];
-        // Two shifts: the first byte of the half has nothing before it, and a shift by 64 is none.
-        if (half ^ head.path.load(Relaxed)) >> word.shift() >> 8 != 0 {
-            return Word(head.miss.load(Relaxed));
+        if !word.is_adjacent() {
+            let head = &self.heads[word.number()];
+            // Two shifts: the first byte of the half has nothing before it, and a shift by 64 is none.
+            if (half ^ head.path.load(Relaxed)) >> word.shift() >> 8 != 0 {
+                return Word(head.miss.load(Relaxed));
+            }
         }
         // Acquire as in `first`.
         Word(self.entries[word.entry(half)].load(Acquire))
@@ -235,7 +289,9 @@ impl Ipv6Fib {
     #[inline(always)]
     fn prefetch_node(&self, word: Word, key: Ipv6Key) {
         let half = if word.is_low() { key.low } else { key.high };
-        self.heads.prefetch(word.number());
-        self.entries.prefetch(word.entry(half));
+        // What will not be read is asked for at the start of the arrays, which costs nothing: no branch.
+        let has_head = word.is_node() && !word.is_adjacent();
+        self.heads.prefetch(if has_head { word.number() } else { 0 });
+        self.entries.prefetch(if word.is_node() { word.entry(half) } else { 0 });
     }
 }

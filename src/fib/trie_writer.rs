@@ -135,7 +135,7 @@ impl Ipv6Writer {
             return Ok(node.word);
         }
         let between = self.add_node(target.key, 7, around)?;
-        self.fib.entries[between.word.entry(target.key.high)].store(node.word.0, Release);
+        self.fib.entries[between.word.entry(target.key.high)].store(node.word.below(64).0, Release);
         Ok(between.word)
     }
 
@@ -174,15 +174,15 @@ impl Ipv6Writer {
             let Some(node) = self.node(word) else {
                 self.reserve()?;
                 let branch = self.add_branch(target, depth, word)?;
-                self.store(slot, branch);
+                self.store(slot, branch.below(depth));
                 return Ok(());
             };
             let common = node.common_bits(target.key);
             if common < target.length.min(node.first_bit()) {
-                return self.part(slot, &node, common / 8, target, trail);
+                return self.part((slot, depth), &node, common / 8, target, trail);
             }
             if target.length < node.first_bit() {
-                return self.part(slot, &node, target.last_byte(), target, trail);
+                return self.part((slot, depth), &node, target.last_byte(), target, trail);
             }
             if target.length <= node.first_bit() + 8 {
                 self.paint_entries(target.entries_in(&node), target);
@@ -196,7 +196,7 @@ impl Ipv6Writer {
     /// Puts a node above `node` that looks at `byte`, in which the prefix leaves the path to `node` or ends on it.
     fn part(
         &mut self,
-        slot: Slot,
+        (slot, slot_depth): (Slot, u8),
         node: &Node,
         byte: u8,
         target: &Target,
@@ -214,11 +214,11 @@ impl Ipv6Writer {
             }
         } else {
             let branch = self.add_branch(target, depth, node.miss)?;
-            self.fib.entries[upper.word.entry(half(target.key, byte))].store(branch.0, Release);
+            self.fib.entries[upper.word.entry(half(target.key, byte))].store(branch.below(depth).0, Release);
         }
         let lower = self.move_down(node, if covers_lower { target.leaf } else { node.miss })?;
-        self.fib.entries[lower_entry].store(lower.word.0, Release);
-        self.store(slot, upper.word);
+        self.fib.entries[lower_entry].store(lower.word.below(depth).0, Release);
+        self.store(slot, upper.word.below(slot_depth));
         // A prefix that ended on the path may now end where the lower node begins, which makes that one needless.
         trail.push((Slot::Entry(lower_entry), depth));
         if covers_lower {
@@ -257,7 +257,7 @@ impl Ipv6Writer {
                 child.word
             }
         };
-        self.store(slot, heir);
+        self.store(slot, heir.below(depth));
         self.pool.retire(node.word.number() as u32);
     }
 }

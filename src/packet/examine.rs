@@ -80,7 +80,7 @@ pub fn examine(frame: Frame<'_>, our_mac: MacAddr) -> Result<Examined, DropReaso
 /// Accepts a frame to our address with an IPv4 header without options or an IPv6 header, if it is good
 /// beyond doubt. `None` says nothing about the frame.
 #[inline(always)]
-fn glance(frame: Frame<'_>, our_mac: MacAddr) -> Option<Examined> {
+pub fn glance(frame: Frame<'_>, our_mac: MacAddr) -> Option<Examined> {
     let headers = frame.first_segment.first_chunk::<{ size_of::<V4>() }>()?;
     let start: &Start = zerocopy::transmute_ref!(headers.first_chunk::<{ size_of::<Start>() }>()?);
     let [a, b, c, d, e, f] = our_mac.0;

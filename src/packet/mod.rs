@@ -15,5 +15,5 @@ pub mod ipv6;
 mod martian;
 pub mod rewrite;
 
-pub use examine::{ChecksumStatus, Examined, Frame, examine};
+pub use examine::{ChecksumStatus, Examined, Frame, examine, glance};
 pub use martian::{never_forwarded_v4, never_forwarded_v6};

@@ -256,9 +256,11 @@ impl Screen {
         }
         let workers = &running.config.runtime.worker_cores;
         self.line(&format!(
-            "Two ports in memory, {} routes, {} worker on core {}. The source sends IPv4 and IPv6 (3 to 1), 64-byte\n\
-             frames, {BAD_PERCENT} % of them bad. Mpps: million packets forwarded per second. drops: bad ones found.\n\
-             cycles/packet: CPU time-stamp cycles from receive to transmit, all included.\n",
+            "Two ports in memory, {} routes, {} worker on core {}. A source beside it sends IPv4 and IPv6 (3 to 1) in\n\
+             64-byte frames, some of them bad on purpose, and takes back what is forwarded.\n\n\
+             Mpps: million packets forwarded per second (what the source can send; the worker can do more)\n\
+             drops: packets that must not be forwarded, each counted under its reason\n\
+             cycles/packet: time-stamp counter cycles from receive to transmit, all included\n",
             running.config.routes.len(),
             workers.len(),
             machine::ranges(workers),

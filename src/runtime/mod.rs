@@ -1,8 +1,8 @@
 //! The forwarder as a process: DPDK, ports, worker threads, the control loop.
 //!
 //! The only module that knows DPDK. It makes the data path's packets and queues out of mbufs and device
-//! queues ([`buffers`]), brings up what a configuration asks for ([`plan`], [`ports`], [`workers`]), and
-//! answers the control socket ([`daemon`]).
+//! queues (`buffers`), brings up what a configuration asks for (`plan`, `ports`, `workers`), and answers the
+//! control socket (`daemon`, `forwarder`).
 
 pub mod bench;
 mod buffers;

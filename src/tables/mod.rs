@@ -1,6 +1,6 @@
 //! What control knows of the network, and the tables that workers get made from it.
 //!
-//! [`Tables`] holds the truth: ports, routes, neighbours. Every change ends in [`Tables::commit`], which
+//! [`Tables`] holds the truth: ports, routes, neighbours. Every change ends in a commit, which
 //! brings the workers' tables in line without stopping them, in an order that lets no worker meet a
 //! dangling reference:
 //!

@@ -107,7 +107,7 @@ struct Source {
 impl RxBurst for Source {
     type Buf = MemoryPacket;
 
-    fn receive(&mut self, burst: &mut Burst<MemoryPacket>) -> usize {
+    fn receive(&mut self, burst: &mut Burst<MemoryPacket>, _: usize) -> usize {
         // Acquire pairs with the Release after a change: what follows sees it.
         self.ended.store(self.progress.ended.load(Acquire), Release);
         burst.extend(self.frames.iter().cycle().take(50).map(|frame| self.pool.packet(&frame.frame())));

@@ -96,13 +96,14 @@ pub struct Arrival {
     pub burst: Vec<Received>,
 }
 
-/// A receive queue that gives one burst per poll.
+/// A receive queue that gives one burst per poll, also more packets than it is asked for: the data path takes bursts
+/// of any size up to the full one, whatever size it likes.
 struct Script(VecDeque<Vec<MemoryPacket>>);
 
 impl RxBurst for Script {
     type Buf = MemoryPacket;
 
-    fn receive(&mut self, burst: &mut Burst<MemoryPacket>) -> usize {
+    fn receive(&mut self, burst: &mut Burst<MemoryPacket>, _: usize) -> usize {
         assert!(burst.is_empty());
         burst.extend(self.0.pop_front().unwrap_or_default());
         burst.len()

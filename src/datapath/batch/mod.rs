@@ -15,10 +15,11 @@ mod avx2;
 mod tests;
 
 use super::buffer::{BURST, Burst, Lengths, PacketBuf, READABLE, RxBurst};
-use super::snapshot::{Family, NextHop, NextHops, Snapshot};
+use super::snapshot::{ETHERNET_HEADER, Family, NextHop, NextHops, Snapshot};
 use crate::drop_reason::DropReason;
 use crate::fib::{Ipv6Key, NextHopId};
 use crate::packet::checksum::decrement_ttl;
+use crate::packet::{self, ChecksumStatus, Frame};
 use crate::units::{MacAddr, PortId};
 use std::mem::ManuallyDrop;
 
@@ -34,7 +35,7 @@ pub enum Isa {
     Avx2(Avx2),
 }
 
-/// Proof that the processor has AVX2: made only by [`Isa::detect`].
+/// Proof that the processor has AVX2 and BMI2: made only by [`Isa::detect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Avx2(());
 
@@ -42,7 +43,10 @@ impl Isa {
     /// What this processor can do.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
+        if std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("bmi1")
+            && std::arch::is_x86_feature_detected!("bmi2")
+        {
             return Self::Avx2(Avx2(()));
         }
         Self::Scalar
@@ -64,6 +68,8 @@ pub(super) struct Verdict {
     pub odd_groups: u8,
     /// Some frame is longer than the packet in it.
     pub padded: bool,
+    /// Bytes of all frames, as they were received.
+    pub bytes: u64,
 }
 
 /// What a closer look at one packet found; what the passes would have noted of it.
@@ -145,26 +151,17 @@ impl<B: PacketBuf> Batch<B> {
     }
 
     /// Takes what has arrived and notes where each header is and how long each frame. Returns how many
-    /// packets and how many bytes there are.
+    /// packets there are.
     #[inline(always)]
-    pub fn receive(&mut self, queue: &mut impl RxBurst<Buf = B>) -> (usize, u64) {
-        queue.receive(self.packets());
-        (self.len(), self.gather())
-    }
-
-    /// Notes where each header is and how long each frame; returns the bytes of all.
-    #[inline(always)]
-    pub fn gather(&mut self) -> u64 {
-        let mut bytes = 0;
+    pub fn receive(&mut self, queue: &mut impl RxBurst<Buf = B>, most: usize) -> usize {
+        queue.receive(self.packets(), most);
         let count = self.packets.len().min(LANES);
         for (i, packet) in self.packets[..count].iter().enumerate() {
-            let lengths = packet.lengths();
             self.heads[i] = packet.head();
-            self.lengths[i] = lengths;
-            bytes += u64::from(lengths.frame());
+            self.lengths[i] = packet.lengths();
         }
         self.gathered = count;
-        bytes
+        count
     }
 
     /// Bit i: packet i is of the other family, by its EtherType. Anything that is not IPv6 passes for
@@ -217,12 +214,44 @@ impl<B: PacketBuf> Batch<B> {
     #[inline(always)]
     pub fn validate(&mut self, family: Family, mac: MacAddr, isa: Isa) -> Verdict {
         match isa {
-            Isa::Scalar => Verdict { odd_groups: u8::MAX, padded: true },
+            Isa::Scalar => self.validate_one_by_one(family, mac),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2(_) => self.validate_eight(family, mac),
             #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2(_) => Verdict { odd_groups: u8::MAX, padded: true },
+            Isa::Avx2(_) => self.validate_one_by_one(family, mac),
         }
+    }
+
+    /// The scalar way.
+    #[inline(always)]
+    fn validate_one_by_one(&mut self, family: Family, mac: MacAddr) -> Verdict {
+        let mut verdict = Verdict { odd_groups: 0, padded: false, bytes: 0 };
+        for i in 0..self.gathered.min(LANES) {
+            let (head, lengths) = (self.heads[i], self.lengths[i]);
+            // SAFETY: a gathered head is that of the packet's first segment, which nobody writes meanwhile.
+            let first_segment = unsafe { std::slice::from_raw_parts(head, usize::from(lengths.segment())) };
+            let frame = Frame { first_segment, frame_len: lengths.frame(), checksum: ChecksumStatus::Unknown };
+            let packet_len = match (packet::glance(frame, mac), family) {
+                (Some(packet::Examined::V4 { destination, total_len, ttl: 2.. }), Family::Ipv4) => {
+                    self.keys[i] = destination;
+                    // SAFETY: READABLE bytes are readable behind each gathered head.
+                    self.words[i] = decrement_ttl(unsafe { ttl_word(head) });
+                    u32::from(total_len)
+                }
+                (Some(packet::Examined::V6 { destination: (high, low), total_len, hop_limit: 2.. }), Family::Ipv6) => {
+                    self.keys6[i] = Ipv6Key { high, low };
+                    total_len
+                }
+                _ => {
+                    verdict.odd_groups |= 1 << (i / 8);
+                    0
+                }
+            };
+            self.wire[i] = ETHERNET_HEADER + packet_len;
+            verdict.padded |= self.wire[i] != lengths.frame();
+            verdict.bytes += u64::from(lengths.frame());
+        }
+        verdict
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -230,7 +259,7 @@ impl<B: PacketBuf> Batch<B> {
     fn validate_eight(&mut self, family: Family, mac: MacAddr) -> Verdict {
         let count = self.gathered;
         if count == 0 {
-            return Verdict { odd_groups: 0, padded: false };
+            return Verdict { odd_groups: 0, padded: false, bytes: 0 };
         }
         let groups = count.div_ceil(avx2::GROUP);
         // The last group is filled up with its last packet: looked at again, never written.
@@ -242,12 +271,15 @@ impl<B: PacketBuf> Batch<B> {
         const { assert!(READABLE >= 54) };
         // SAFETY: an Isa::Avx2 exists only where the processor has it; READABLE bytes are readable
         // behind each gathered head, and the filling repeats one of them; count <= LANES = 8 * 8.
-        unsafe {
+        let mut verdict = unsafe {
             match family {
                 Family::Ipv4 => avx2::validate_ipv4(avx2::Ipv4Lanes { heads, lengths, wire, words, keys }, groups, mac),
                 Family::Ipv6 => avx2::validate_ipv6(avx2::Ipv6Lanes { heads, lengths, wire, keys: keys6 }, groups, mac),
             }
-        }
+        };
+        let filling = (groups * avx2::GROUP - count) as u64;
+        verdict.bytes -= filling * u64::from(lengths[count - 1].frame());
+        verdict
     }
 
     /// Looks closer at each packet of the odd groups: `look` says what the passes need to know, or why
@@ -276,8 +308,7 @@ impl<B: PacketBuf> Batch<B> {
                             Key::Ipv4(key) => {
                                 self.keys[kept] = key;
                                 // SAFETY: READABLE bytes are readable behind each gathered head.
-                                let word = unsafe { self.heads[kept].add(TTL_WORD).cast::<[u8; 4]>().read() };
-                                self.words[kept] = decrement_ttl(u32::from_le_bytes(word));
+                                self.words[kept] = decrement_ttl(unsafe { ttl_word(self.heads[kept]) });
                             }
                             Key::Ipv6(key) => self.keys6[kept] = key,
                         }
@@ -337,12 +368,26 @@ impl<B: PacketBuf> Batch<B> {
 
     /// Looks all destinations up.
     #[inline(always)]
-    pub fn look_up(&mut self, family: Family, tables: &Snapshot) {
+    pub fn look_up(&mut self, family: Family, tables: &Snapshot, isa: Isa) {
         let count = self.gathered;
         let hops = &mut self.hops[..count];
         match family {
-            Family::Ipv4 => tables.ipv4.lookup_bulk(&self.keys[..count], hops),
-            Family::Ipv6 => tables.ipv6.lookup_bulk(&self.keys6[..count], hops),
+            Family::Ipv4 => {
+                let keys = &self.keys[..count];
+                if tables.ipv4.is_large() {
+                    keys.iter().for_each(|key| tables.ipv4.prefetch(*key));
+                }
+                tables.ipv4.lookup_bulk(keys, hops);
+            }
+            Family::Ipv6 => {
+                let keys = &self.keys6[..count];
+                match isa {
+                    // SAFETY: an Isa::Avx2 exists only where the processor has it and BMI2.
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2(_) => unsafe { avx2::look_up_ipv6(&tables.ipv6, keys, hops) },
+                    _ => tables.ipv6.lookup_bulk(keys, hops),
+                }
+            }
         }
     }
 
@@ -392,6 +437,17 @@ impl<B: PacketBuf> Batch<B> {
 
 /// Where TTL, protocol and checksum of an IPv4 header stand in a frame.
 const TTL_WORD: usize = 22;
+
+/// TTL, protocol and checksum of the IPv4 header of a frame, as [`decrement_ttl`] takes them.
+///
+/// # Safety
+///
+/// READABLE bytes are readable behind `head`.
+#[inline(always)]
+unsafe fn ttl_word(head: *const u8) -> u32 {
+    // SAFETY: by the function's contract.
+    u32::from_le_bytes(unsafe { head.add(TTL_WORD).cast::<[u8; 4]>().read() })
+}
 
 /// Where the hop limit of an IPv6 header stands in a frame.
 const HOP_LIMIT: usize = 21;

@@ -82,7 +82,7 @@ impl Case {
         let other = 1 - port as u32;
         let v4 = || (0..256).map(|host| Ipv4Addr::from((10 << 24) | (other << 20) | (host % 8) << 16 | host)).collect();
         let v6 = || {
-            let network = |host: u32| (0x2001_0db8_0000_u128 | u128::from(other << 8 | host % 8)) << 80;
+            let network = |host: u32| (0x2001_0db8_0000_u128 | u128::from((other << 8) | (host % 8))) << 80;
             (0..256).map(|host| Ipv6Addr::from(network(host) | u128::from(host))).collect()
         };
         match self {
