@@ -24,10 +24,12 @@ pub use crate::packet::ChecksumStatus;
 ///
 /// # Safety
 ///
-/// As long as the packet is neither dropped nor sent, nor changed through `&mut self`, and however
-/// often the value itself is moved:
+/// As long as the packet is neither dropped nor sent, however often the value itself is moved and whichever of
+/// these methods are called:
 /// - `head()` gives the same pointer, and [`READABLE`] bytes behind it are initialised and readable;
-/// - `segment_len` bytes behind it are writable, and nobody else reads or writes them.
+/// - `segment()` starts there and is as long as `lengths().segment()` says; that changes by `truncate` only,
+///   which leaves it as it is or makes it the length asked for, whichever is less;
+/// - the bytes of `segment()` are writable, and nobody else reads or writes them.
 pub unsafe trait PacketBuf: Sized {
     /// The first byte of the frame.
     fn head(&self) -> *mut u8;

@@ -28,9 +28,10 @@ impl MemoryPool {
     pub fn chain(&self, first: &[u8], rest: &[u8], checksum: ChecksumStatus) -> MemoryPacket {
         assert!(first.len() <= usize::from(u16::MAX) && rest.len() <= usize::from(u16::MAX));
         self.outstanding.fetch_add(1, Relaxed);
-        // What is behind a frame is what an earlier one left there.
-        let mut memory = vec![0xa5; first.len() + READABLE];
-        memory[..first.len()].copy_from_slice(first);
+        // What is behind a segment is what an earlier frame left there. Here that is what would come next, for
+        // those to stumble over who read on instead of looking how long the segment is.
+        let mut memory = [first, &rest[..rest.len().min(READABLE)]].concat();
+        memory.resize(first.len() + READABLE, 0xa5);
         MemoryPacket {
             memory: NonNull::from(Box::leak(memory.into_boxed_slice())),
             segment_len: first.len(),

@@ -138,8 +138,12 @@ fn next_hops_that_nothing_refers_to_are_used_again() {
         if round % 97 == 0 {
             let [_, b, c, d] = round.to_be_bytes();
             let action = via(&format!("203.{b}.{c}.{d}"), 1);
-            tables.add_route(net("10.0.0.0/8"), action).unwrap();
-            tables.delete_route(net("10.0.0.0/8")).unwrap();
+            tables.replace_route(net("10.0.0.0/8"), action).unwrap();
+            tables.add_neighbor(ip(&format!("204.{b}.{c}.{d}")), MACS[0], PortId(1)).unwrap();
+            tables.delete_neighbor(ip(&format!("204.{b}.{c}.{d}")), PortId(1)).unwrap();
+            if round % 2 == 0 {
+                tables.delete_route(net("10.0.0.0/8")).unwrap();
+            }
         }
     }
     let few = NextHopId::CAPACITY / 100;
@@ -214,4 +218,34 @@ proptest! {
             prop_assert_eq!(agree(&tables, ip(address)), agree(&fresh, ip(address)), "{}", address);
         }
     }
+}
+
+#[test]
+fn what_is_loaded_before_a_mistake_stays() {
+    let mut tables = tables();
+    let routes = [(net("10.0.0.0/8"), RouteAction::Blackhole), (net("127.0.0.0/8"), RouteAction::Blackhole)];
+    tables.load(routes, [(ip("192.0.2.7"), MACS[0], PortId(0))]).unwrap_err();
+    assert_eq!(tables.route(net("10.0.0.0/8")).map(|route| route.action), Some(Some(RouteAction::Blackhole)));
+    assert_eq!(agree(&tables, ip("10.1.1.1")), Err(DropReason::Blackhole));
+    assert_eq!(agree(&tables, ip("192.0.2.7")), Ok((PortId(0), MACS[0])));
+}
+
+#[test]
+fn neighbors_are_no_routes() {
+    let mut tables = tables();
+    tables.add_neighbor(ip("192.0.2.7"), MACS[0], PortId(0)).unwrap();
+    tables.add_neighbor(ip("198.51.100.7"), MACS[1], PortId(1)).unwrap();
+    // On a port whose network it is not on, a neighbour is a next hop and no destination.
+    tables.add_neighbor(ip("203.0.113.7"), MACS[2], PortId(1)).unwrap();
+    assert_eq!(agree(&tables, ip("203.0.113.7")), Err(DropReason::NoRoute));
+    let to_neighbor = Ok((PortId(0), MACS[0]));
+    assert_eq!(agree(&tables, ip("192.0.2.7")), to_neighbor);
+    for prefix in ["192.0.2.0/25", "192.0.2.7/32"] {
+        tables.add_route(net(prefix), via("198.51.100.7", 1)).unwrap();
+        assert_eq!(agree(&tables, ip("192.0.2.7")), Ok((PortId(1), MACS[1])), "{prefix}");
+        tables.delete_route(net(prefix)).unwrap();
+        assert_eq!(agree(&tables, ip("192.0.2.7")), to_neighbor, "{prefix}");
+    }
+    tables.add_route(net("192.0.0.0/16"), RouteAction::Blackhole).unwrap();
+    assert_eq!(agree(&tables, ip("192.0.2.7")), to_neighbor);
 }

@@ -5,6 +5,7 @@ use crate::reference::{Action, Reference, ReferenceNeighbor, ReferencePort, Verd
 use ipnet::IpNet;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::Index;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use thruway::generate::{FrameSpec, Network};
@@ -21,6 +22,22 @@ pub enum Change {
 }
 
 impl Change {
+    /// The same kind of change, of something that the router has.
+    pub fn of_something_in(mut self, router: &Reference, which: Index) -> Self {
+        let neighbor = (!router.neighbors.is_empty()).then(|| *which.get(&router.neighbors));
+        let route = (!router.routes.is_empty()).then(|| *which.get(&router.routes));
+        match (&mut self, neighbor, route) {
+            (Self::Route { action: Action::Via { address, port }, .. }, Some(known), _)
+            | (Self::NoNeighbor { address, port }, Some(known), _) => (*address, *port) = (known.address, known.port),
+            (Self::Neighbor { neighbor, .. }, _, Some((_, Action::Via { address, port }))) => {
+                (neighbor.address, neighbor.port) = (address, port);
+            }
+            (Self::NoRoute { prefix }, _, Some(known)) => *prefix = known.0,
+            _ => {}
+        }
+        self
+    }
+
     /// Makes it in the reference; returns whether it is to be accepted.
     pub fn model(self, router: &mut Reference) -> bool {
         let is_ours = |router: &Reference, address: IpAddr| {
@@ -100,22 +117,32 @@ pub fn router() -> impl Strategy<Value = Reference> {
     })
 }
 
-/// A change that most likely touches the networks of [`router`], and those of earlier changes.
+/// A change that most likely touches the networks of [`router`].
 pub fn change() -> impl Strategy<Value = Change> {
     let action = prop_oneof![
-        4 => (address(), 0..4usize).prop_map(|(address, port)| Action::Via { address, port }),
+        4 => place().prop_map(|(address, port)| Action::Via { address, port }),
         1 => Just(Action::Blackhole),
     ];
     let mac = (0..8u8).prop_map(|last| MacAddr([2, 0, 0, 0, 2, last]));
-    let neighbor =
-        (address(), mac, 0..4usize).prop_map(|(address, mac, port)| ReferenceNeighbor { address, mac, port });
+    let neighbor = (place(), mac).prop_map(|((address, port), mac)| ReferenceNeighbor { address, mac, port });
     prop_oneof![
         4 => (prefix(), action, any::<bool>())
             .prop_map(|(prefix, action, replace)| Change::Route { prefix, action, replace }),
         2 => prefix().prop_map(|prefix| Change::NoRoute { prefix }),
         4 => (neighbor, any::<bool>()).prop_map(|(neighbor, replace)| Change::Neighbor { neighbor, replace }),
-        2 => (address(), 0..4usize).prop_map(|(address, port)| Change::NoNeighbor { address, port }),
+        2 => place().prop_map(|(address, port)| Change::NoNeighbor { address, port }),
     ]
+}
+
+/// An address with a port, mostly the one on whose network it is.
+fn place() -> impl Strategy<Value = (IpAddr, usize)> {
+    (address(), 0..12usize).prop_map(|(address, port)| {
+        let own = match address {
+            IpAddr::V4(address) => address.octets()[1] % 4,
+            IpAddr::V6(address) => address.octets()[5] % 4,
+        };
+        (address, if port < 4 { port } else { own.into() })
+    })
 }
 
 fn address() -> impl Strategy<Value = IpAddr> {

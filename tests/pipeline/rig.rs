@@ -8,19 +8,19 @@ use thruway::config::RouteAction;
 use thruway::datapath::Isa;
 use thruway::datapath::buffer::{Burst, RxBurst};
 use thruway::datapath::counters::WorkerCounters;
-use thruway::datapath::drop_reason::DropReason;
 use thruway::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
 use thruway::datapath::output::Output;
 use thruway::datapath::pipeline::Ingress;
 use thruway::datapath::snapshot::Snapshot;
 use thruway::datapath::worker::{Input, Worker};
+use thruway::drop_reason::DropReason;
 use thruway::packet::ChecksumStatus;
 use thruway::tables::{Relax, TablePort, Tables};
 use thruway::units::{CoreId, PortId};
 
-/// Both ways of validating, or one where the processor has no other.
-pub fn isas() -> [Isa; 2] {
-    [Isa::Scalar, Isa::detect()]
+/// All ways of validating that the processor has.
+pub fn isas() -> Vec<Isa> {
+    Isa::available()
 }
 
 /// The tables of the reference's ports, routes and neighbours.
