@@ -11,6 +11,7 @@ use crate::datapath::Isa;
 use crate::tables::Tables;
 use dpdk::Eal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -39,7 +40,9 @@ pub fn run(config: Config) -> Result<(), RuntimeError> {
     drop(server);
     running.workers.stop();
     let (received, sent, dropped) = running.totals();
-    println!("received {received} packets, sent {sent}, dropped {dropped}");
+    if let Err(error) = writeln!(io::stdout(), "received {received} packets, sent {sent}, dropped {dropped}") {
+        log::warn!("cannot print the totals: {error}");
+    }
     drop(running);
     if let Err((_, error)) = eal.shutdown() {
         log::warn!("{error}");
