@@ -13,14 +13,15 @@ mod rig;
 
 use arc_swap::ArcSwap;
 use bursts::{arrivals, forwarded_arrivals};
+use ipnet::{Ipv4Net, Ipv6Net};
 use networks::{change, edges, frame_to, router, way};
 use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use reference::cases::cases;
+use reference::cases::{Case, cases};
 use reference::strategy::topology;
-use reference::{Reference, Verdict};
+use reference::{Action, Reference, Verdict};
 use rig::{Arrival, Received, compare, isas, snapshot, tables};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -31,6 +32,16 @@ use thruway::packet::ChecksumStatus;
 
 static ROUTER: LazyLock<Reference> = LazyLock::new(topology);
 static TABLES: LazyLock<Arc<ArcSwap<Snapshot>>> = LazyLock::new(|| snapshot(&ROUTER));
+/// The same among so many others that lookups are made in another way.
+static LARGE_TABLES: LazyLock<Arc<ArcSwap<Snapshot>>> = LazyLock::new(|| {
+    let mut router = ROUTER.clone();
+    let v4 = (0..5000u16).map(|n| Ipv4Net::new_assert([100, 64 | (n >> 8) as u8, n as u8, 0].into(), 24).into());
+    let v6 = (0..1000u16).map(|n| Ipv6Net::new_assert([0x2a00 | n >> 8, n << 8, 0, 0, 0, 0, 0, 0].into(), 48).into());
+    router.routes.extend(v4.chain(v6).map(|prefix| (prefix, Action::Blackhole)));
+    let tables = snapshot(&router);
+    assert!(tables.load().ipv4.is_large() && tables.load().ipv6.is_large());
+    tables
+});
 
 /// Room for all that a test sends.
 const AMPLE: usize = usize::MAX;
@@ -51,6 +62,7 @@ proptest! {
     fn any_bursts_end_as_the_reference_says(arrivals in arrivals()) {
         for isa in isas() {
             compare(&ROUTER, &TABLES, &arrivals, AMPLE, isa);
+            compare(&ROUTER, &LARGE_TABLES, &arrivals, AMPLE, isa);
         }
     }
 
@@ -71,6 +83,12 @@ fn every_case_ends_as_it_says_alone_and_among_others() {
     }
     for size in [2, 7, 8, 9, 31, 64] {
         compare_all(cases().into_iter().map(|case| Received::whole(case.frame)).collect(), size);
+    }
+    // At the end of a burst of others that are forwarded.
+    let good = good_frames();
+    for size in [8, 9, 32, 64] {
+        let burst = |case: Case| good.iter().cycle().take(size - 1).cloned().chain([case.frame]);
+        compare_all(cases().into_iter().flat_map(burst).map(Received::whole).collect(), size);
     }
 }
 
@@ -190,7 +208,7 @@ proptest! {
             // What names a port that is not there is refused, which is tested elsewhere.
             let to_nowhere = |port| port >= router.ports.len();
             match change {
-                networks::Change::Route { action: reference::Action::Via { port, .. }, .. } if to_nowhere(port) => continue,
+                networks::Change::Route { action: Action::Via { port, .. }, .. } if to_nowhere(port) => continue,
                 networks::Change::Neighbor { neighbor, .. } if to_nowhere(neighbor.port) => continue,
                 _ => {}
             }
