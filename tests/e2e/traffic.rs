@@ -20,7 +20,8 @@ pub fn ping(lab: &Lab) {
     for (address, largest) in B.host().into_iter().zip([1472, 1452]) {
         for size in [1, 56, largest] {
             let text = command(&mut lab.a.command(&format!("ping -n -q -M do -c 3 -i 0.05 -W 2 -s {size} {address}")));
-            assert!(text.contains("3 received, 0% packet loss"), "{text}");
+            let state = || ["ports", "drops"].map(|what| lab.forwarder().client(&format!("show {what}"))).concat();
+            assert!(text.contains("3 received, 0% packet loss"), "{text}{}", state());
         }
     }
 }
