@@ -282,8 +282,9 @@ impl<B: PacketBuf> Batch<B> {
                 Family::Ipv6 => avx2::validate_ipv6(avx2::Ipv6Lanes { heads, lengths, wire, keys: keys6 }, groups, mac),
             }
         };
-        let filling = (groups * avx2::GROUP - count) as u64;
-        verdict.bytes -= filling * u64::from(lengths[count - 1].frame());
+        // The pass adds up 32 bits wide, whatever lengths a driver gives: so does this.
+        let filling = ((groups * avx2::GROUP - count) as u32).wrapping_mul(lengths[count - 1].frame());
+        verdict.bytes = u64::from((verdict.bytes as u32).wrapping_sub(filling));
         verdict
     }
 
