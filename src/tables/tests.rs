@@ -119,6 +119,8 @@ fn refused_changes_change_nothing() {
         tables.add_neighbor(ip("192.0.2.2"), MACS[1], PortId(0)),
         tables.add_neighbor(ip("192.0.2.3"), MacAddr([0xff; 6]), PortId(0)),
         tables.add_neighbor(ip("192.0.2.1"), MACS[1], PortId(0)),
+        tables.add_neighbor(ip("192.0.2.255"), MACS[1], PortId(0)),
+        tables.add_neighbor(ip("127.0.0.1"), MACS[1], PortId(0)),
         tables.delete_neighbor(ip("192.0.2.2"), PortId(1)),
     ];
     for result in refused {
