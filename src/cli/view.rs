@@ -5,7 +5,7 @@ use crate::cli::table::{Cell, Table};
 use crate::control::protocol::What;
 use crate::control::report::{
     Admin, ConfigReport, CoreReport, DropReport, NeighborReport, NeighborState, NextHopReport, PortReport, QueueReport,
-    RouteGetReport, RouteReport, VersionReport,
+    RouteGetReport, RouteKind, RouteReport, VersionReport,
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -267,8 +267,13 @@ fn config(config: &ConfigReport) -> View {
 
 /// The answer to `route get`, in the manner of `ip route get`.
 pub(super) fn route_get(report: &RouteGetReport) -> String {
-    let mut words = vec![report.address.to_string()];
-    if let Some(nexthop) = &report.nexthop {
+    let route = report.route.as_ref();
+    let special = route.map(|route| route.kind).filter(|kind| matches!(kind, RouteKind::Local | RouteKind::Broadcast));
+    let mut words: Vec<String> = special.map(|kind| kind.name().to_owned()).into_iter().collect();
+    words.push(report.address.to_string());
+    // What is not sent has no next hop, but its route may name a port.
+    let of_route = || special.and(route).and_then(|route| route.nexthops.first());
+    if let Some(nexthop) = report.nexthop.as_ref().or_else(of_route) {
         if let Some(via) = nexthop.via {
             words.push(format!("via {via}"));
         }
@@ -280,10 +285,9 @@ pub(super) fn route_get(report: &RouteGetReport) -> String {
     if let Some(reason) = &report.drop {
         words.push(format!("dropped as {reason}"));
     }
-    words.push(match &report.route {
-        Some(route) => format!("(route {} {}, {})", route.kind.name(), route.prefix, route.origin.name()),
-        None => "(no route)".to_owned(),
-    });
+    if let Some(route) = route {
+        words.push(format!("(route {} {}, {})", route.kind.name(), route.prefix, route.origin.name()));
+    }
     format!("{}\n", words.join(" "))
 }
 
@@ -293,4 +297,43 @@ fn via(nexthop: &NextHopReport) -> String {
 
 fn list<T: ToString>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::report::Origin;
+
+    fn got(kind: RouteKind, prefix: &str, sent: bool, drop: Option<&str>) -> String {
+        let nexthop = NextHopReport { via: None, port: "p0".to_owned(), weight: 1, resolved: true };
+        let nexthops = vec![nexthop.clone()];
+        let route = RouteReport { prefix: prefix.parse().unwrap(), kind, nexthops, origin: Origin::Connected };
+        route_get(&RouteGetReport {
+            address: "192.0.2.1".parse().unwrap(),
+            route: Some(route),
+            nexthop: sent.then_some(nexthop),
+            mac: sent.then_some(crate::units::MacAddr([2, 0, 0, 0, 0, 1])),
+            drop: drop.map(str::to_owned),
+        })
+    }
+
+    #[test]
+    fn the_ways_of_a_packet_are_told_as_ip_does() {
+        assert_eq!(
+            got(RouteKind::Unicast, "192.0.2.0/24", true, None),
+            "192.0.2.1 dev p0 lladdr 02:00:00:00:00:01 (route unicast 192.0.2.0/24, connected)\n"
+        );
+        assert_eq!(
+            got(RouteKind::Local, "192.0.2.1/32", false, Some("local")),
+            "local 192.0.2.1 dev p0 dropped as local (route local 192.0.2.1/32, connected)\n"
+        );
+        assert_eq!(
+            got(RouteKind::Broadcast, "192.0.2.1/32", false, Some("directed_broadcast")),
+            "broadcast 192.0.2.1 dev p0 dropped as directed_broadcast (route broadcast 192.0.2.1/32, connected)\n"
+        );
+        let address = "203.0.113.1".parse().unwrap();
+        let drop = Some("no_route".to_owned());
+        let none = RouteGetReport { address, route: None, nexthop: None, mac: None, drop };
+        assert_eq!(route_get(&none), "203.0.113.1 dropped as no_route\n");
+    }
 }
