@@ -64,8 +64,14 @@ impl RxQueue {
     /// Some drivers give packets by fours or eights only: leave room for 32 or more.
     #[inline]
     pub fn receive<const N: usize>(&mut self, out: &mut ArrayVec<Mbuf, N>) -> usize {
+        self.receive_at_most(out, N)
+    }
+
+    /// The same, but no more than `most` packets.
+    #[inline]
+    pub fn receive_at_most<const N: usize>(&mut self, out: &mut ArrayVec<Mbuf, N>, most: usize) -> usize {
         let length = out.len();
-        let room = out.remaining_capacity().min(usize::from(u16::MAX)) as u16;
+        let room = out.remaining_capacity().min(most).min(usize::from(u16::MAX)) as u16;
         // SAFETY: the port runs and has this queue, for which this is the only handle, borrowed alone. The `room`
         // places behind the packets of `out` are its own spare room, and an `Mbuf` is laid out as the pointer
         // that is written there. The first `received` of them are owned packets afterwards.

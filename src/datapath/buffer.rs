@@ -5,6 +5,10 @@ use arrayvec::ArrayVec;
 /// Most packets that are received, forwarded and sent as one.
 pub const BURST: usize = 64;
 
+/// How many are received at once while the tables are small. A burst then stays in the first-level cache
+/// with all that is kept of it; with large tables more packets at once hide more of the memory's latency.
+pub const SMALL_BURST: usize = 32;
+
 /// Packets on their way together. Dropping it frees them.
 pub type Burst<B> = ArrayVec<B, BURST>;
 
@@ -20,10 +24,12 @@ pub use crate::packet::ChecksumStatus;
 ///
 /// # Safety
 ///
-/// As long as the packet is neither dropped nor sent, nor changed through `&mut self`, and however
-/// often the value itself is moved:
+/// As long as the packet is neither dropped nor sent, however often the value itself is moved and whichever of
+/// these methods are called:
 /// - `head()` gives the same pointer, and [`READABLE`] bytes behind it are initialised and readable;
-/// - `segment_len` bytes behind it are writable, and nobody else reads or writes them.
+/// - `segment()` starts there and is as long as `lengths().segment()` says; that changes by `truncate` only,
+///   which leaves it as it is or makes it the length asked for, whichever is less;
+/// - the bytes of `segment()` are writable, and nobody else reads or writes them.
 pub unsafe trait PacketBuf: Sized {
     /// The first byte of the frame.
     fn head(&self) -> *mut u8;
@@ -82,8 +88,9 @@ pub trait RxBurst {
     /// The packets it gives.
     type Buf: PacketBuf;
 
-    /// Appends what has arrived, as much as `burst` has room for, and says how many. Never waits.
-    fn receive(&mut self, burst: &mut Burst<Self::Buf>) -> usize;
+    /// Appends what has arrived, at most `most` packets and what `burst` has room for, and says how many.
+    /// Never waits.
+    fn receive(&mut self, burst: &mut Burst<Self::Buf>, most: usize) -> usize;
 }
 
 /// A queue that packets are sent to.

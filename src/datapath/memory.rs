@@ -28,9 +28,10 @@ impl MemoryPool {
     pub fn chain(&self, first: &[u8], rest: &[u8], checksum: ChecksumStatus) -> MemoryPacket {
         assert!(first.len() <= usize::from(u16::MAX) && rest.len() <= usize::from(u16::MAX));
         self.outstanding.fetch_add(1, Relaxed);
-        // What is behind a frame is what an earlier one left there.
-        let mut memory = vec![0xa5; first.len() + READABLE];
-        memory[..first.len()].copy_from_slice(first);
+        // What is behind a segment is what an earlier frame left there. Here that is what would come next, for
+        // those to stumble over who read on instead of looking how long the segment is.
+        let mut memory = [first, &rest[..rest.len().min(READABLE)]].concat();
+        memory.resize(first.len() + READABLE, 0xa5);
         MemoryPacket {
             memory: NonNull::from(Box::leak(memory.into_boxed_slice())),
             segment_len: first.len(),
@@ -126,8 +127,8 @@ impl MemoryQueue {
 impl RxBurst for MemoryQueue {
     type Buf = MemoryPacket;
 
-    fn receive(&mut self, burst: &mut Burst<MemoryPacket>) -> usize {
-        let count = self.packets.len().min(burst.remaining_capacity()).min(self.largest_burst);
+    fn receive(&mut self, burst: &mut Burst<MemoryPacket>, most: usize) -> usize {
+        let count = self.packets.len().min(most).min(burst.remaining_capacity()).min(self.largest_burst);
         burst.extend(self.packets.drain(..count));
         count
     }

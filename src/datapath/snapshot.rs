@@ -4,6 +4,7 @@
 //! prefix, in a way that lets each lookup see the old or the new route. What a FIB entry refers to is
 //! in the snapshot before the entry is, and stays in it until after the entry is gone (see `tables`).
 
+use super::buffer::{BURST, SMALL_BURST};
 use crate::drop_reason::DropReason;
 use crate::fib::{Ipv4Fib, Ipv6Fib, NextHopId};
 use crate::units::{MacAddr, PortId};
@@ -17,6 +18,14 @@ pub struct Snapshot {
     pub ipv6: Arc<Ipv6Fib>,
     /// What the FIBs' answers mean.
     pub next_hops: NextHops,
+}
+
+impl Snapshot {
+    /// How many packets are best received at once.
+    #[inline(always)]
+    pub fn burst(&self) -> usize {
+        if self.ipv4.is_large() || self.ipv6.is_large() { BURST } else { SMALL_BURST }
+    }
 }
 
 /// The address family of a packet.

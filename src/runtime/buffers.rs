@@ -51,8 +51,8 @@ impl RxBurst for RxQueue {
     type Buf = Mbuf;
 
     #[inline(always)]
-    fn receive(&mut self, burst: &mut Burst<Mbuf>) -> usize {
-        RxQueue::receive(self, burst)
+    fn receive(&mut self, burst: &mut Burst<Mbuf>, most: usize) -> usize {
+        self.receive_at_most(burst, most)
     }
 }
 

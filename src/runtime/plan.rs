@@ -111,8 +111,12 @@ pub(super) fn eal_arguments(
             let plain = (!asked_plain).then(|| "--no-huge".to_owned());
             arguments.extend(plain.into_iter().chain([format!("-m{given}"), "--iova-mode=va".to_owned()]));
         }
-        Pages::Huge if runtime.memory != Memory::Auto => arguments.push(format!("-m{given}")),
-        Pages::Huge => {}
+        Pages::Huge => {
+            let size = (runtime.memory != Memory::Auto).then(|| format!("-m{given}"));
+            // Files without a name: the kernel takes the pages back however the process ends.
+            let unlink = !runtime.eal_args.iter().any(|argument| keeps_names(argument));
+            arguments.extend(size.into_iter().chain(unlink.then(|| "--huge-unlink".to_owned())));
+        }
     }
     let decided = |argument: &&String| !(argument.as_str() == "--no-pci" && arguments.contains(argument));
     let extra: Vec<String> = runtime.eal_args.iter().filter(decided).cloned().collect();
@@ -120,6 +124,12 @@ pub(super) fn eal_arguments(
     arguments.retain(|argument| !(has_mode && argument.starts_with("--iova-mode")));
     arguments.extend(extra);
     Ok((arguments, pages))
+}
+
+/// True for an argument of the EAL that `--huge-unlink` contradicts.
+fn keeps_names(argument: &str) -> bool {
+    let name = argument.split('=').next().unwrap_or_default();
+    ["--huge-unlink", "--in-memory", "--legacy-mem", "--single-file-segments"].contains(&name)
 }
 
 /// True for a PCI address, with or without domain and arguments.
@@ -162,6 +172,10 @@ mod tests {
         let (huge, pages) = eal_arguments(&config, &pool, u64::MAX).unwrap();
         assert_eq!(pages, Pages::Huge);
         assert!(huge.contains(&"--no-pci".to_owned()) && !huge.iter().any(|a| a.starts_with("-m")));
+        assert!(huge.contains(&"--huge-unlink".to_owned()));
+        let named = parsed("eal_args = ['--single-file-segments']", VDEVS);
+        let (huge, _) = eal_arguments(&named, &pool, u64::MAX).unwrap();
+        assert!(!huge.contains(&"--huge-unlink".to_owned()));
         let (plain, pages) = eal_arguments(&config, &pool, 0).unwrap();
         assert_eq!(pages, Pages::Plain);
         assert!(plain.contains(&"--no-huge".to_owned()) && plain.iter().any(|a| a.starts_with("-m")));

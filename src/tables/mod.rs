@@ -14,6 +14,7 @@
 mod adjacency;
 mod publish;
 mod report;
+mod rule;
 #[cfg(test)]
 mod tests;
 
@@ -28,8 +29,9 @@ use crate::packet::{never_forwarded_v4, never_forwarded_v6};
 use crate::units::{MacAddr, PortId};
 use adjacency::Adjacencies;
 use arc_swap::ArcSwap;
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::IpNet;
 use publish::Publisher;
+use rule::{Rule, fixed_rules};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -97,17 +99,6 @@ pub enum TableError {
     Fib(#[from] FibError),
 }
 
-/// Where the next hop of a prefix comes from, the strongest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
-    Reserved(DropReason),
-    Local(PortId),
-    DirectedBroadcast(PortId),
-    Static(RouteAction),
-    Host(PortId),
-    Connected(PortId),
-}
-
 /// The truth about ports, routes and neighbours, and the only writer of the workers' tables.
 ///
 /// Belongs to the control thread. Changes wait for the workers to finish the turn they are in, some
@@ -172,6 +163,18 @@ impl Tables {
         neighbors: impl IntoIterator<Item = (IpAddr, MacAddr, PortId)>,
     ) -> Result<(), TableError> {
         let mut touched = Vec::new();
+        let noted = self.note(routes, neighbors, &mut touched);
+        let committed = self.commit(&touched);
+        noted.and(committed)
+    }
+
+    /// Notes routes and neighbours up to the first that is refused, and whose prefixes have to be decided anew.
+    fn note(
+        &mut self,
+        routes: impl IntoIterator<Item = (IpNet, RouteAction)>,
+        neighbors: impl IntoIterator<Item = (IpAddr, MacAddr, PortId)>,
+        touched: &mut Vec<IpNet>,
+    ) -> Result<(), TableError> {
         for (address, mac, port) in neighbors {
             touched.push(self.note_neighbor(address, (mac, Origin::Config), port, false)?);
         }
@@ -184,7 +187,7 @@ impl Tables {
             self.statics.insert(prefix, (action, Origin::Config));
             touched.push(prefix);
         }
-        self.commit(&touched)
+        Ok(())
     }
 
     /// Adds a static route.
@@ -359,27 +362,33 @@ impl Tables {
 
     /// What decides on packets whose longest match is `prefix`.
     fn rule(&self, prefix: IpNet) -> Option<Rule> {
-        let fixed = self.fixed.get(&prefix).copied();
-        let connected = match fixed {
-            Some(Rule::Connected(_)) | None => fixed,
-            stronger => return stronger,
-        };
-        let route = self.statics.get(&prefix).map(|(action, _)| Rule::Static(*action));
-        route.or_else(|| self.host(prefix)).or(connected)
+        self.network_rule(prefix).or_else(|| self.host(prefix))
     }
 
-    /// A neighbour on one of its port's networks can be sent to directly.
+    /// The same, without regard to neighbours.
+    fn network_rule(&self, prefix: IpNet) -> Option<Rule> {
+        let fixed = self.fixed.get(&prefix).copied();
+        fixed.or_else(|| self.statics.get(&prefix).map(|(action, _)| Rule::Static(*action)))
+    }
+
+    /// A neighbour is sent to directly where its port's network is the longest match. Neighbours are no routes:
+    /// a route to a part of the network takes the neighbours in it along.
     fn host(&self, prefix: IpNet) -> Option<Rule> {
         if prefix.prefix_len() != prefix.max_prefix_len() {
             return None;
         }
         let address = prefix.addr();
-        let all_ports = (address, PortId(0))..=(address, PortId(u16::MAX));
-        let mut ports = self.neighbors.range(all_ports).map(|((_, port), _)| *port);
-        let on_link = |port: &PortId| {
-            self.ports.get(port.index()).is_some_and(|port| port.addresses.iter().any(|net| net.contains(&address)))
-        };
-        ports.find(on_link).map(Rule::Host)
+        let around = (0..prefix.prefix_len()).rev().filter_map(|len| IpNet::new(address, len).ok());
+        match around.map(|network| network.trunc()).find_map(|network| self.network_rule(network))? {
+            Rule::Connected(port) if self.neighbors.contains_key(&(address, port)) => Some(Rule::Host(port)),
+            _ => None,
+        }
+    }
+
+    /// Where a rule for `prefix` may decide on neighbours, too.
+    fn hosts_in(&self, prefix: IpNet) -> impl Iterator<Item = IpNet> + '_ {
+        let ends = (prefix.network(), PortId(0))..=(prefix.broadcast(), PortId(u16::MAX));
+        self.neighbors.range(ends).map(|((address, _), _)| IpNet::from(*address)).filter(move |host| *host != prefix)
     }
 
     fn next_hop(&self, prefix: IpNet, rule: Rule) -> Option<NextHopId> {
@@ -399,48 +408,65 @@ impl Tables {
         if self.adjacencies.take_changed() {
             self.publisher.publish(self.adjacencies.hops());
         }
-        let mut result = Ok(());
-        for &prefix in touched {
-            let next_hop = self.rule(prefix).and_then(|rule| self.next_hop(prefix, rule));
-            let mut outcome = self.set(prefix, next_hop);
-            if outcome == Err(FibError::ReclaimFirst) {
-                self.reclaim();
-                outcome = self.set(prefix, next_hop);
-            }
-            if let Err(error) = outcome {
-                result = Err(error.into());
-                break;
+        let mut gone = Vec::new();
+        let result = self.paint(touched, &mut gone);
+        // What stands in for a prefix is there before the prefix goes.
+        if result.is_ok() {
+            for prefix in gone {
+                self.remove(prefix);
             }
         }
-        self.reclaim();
+        let unused = self.adjacencies.take_unused();
+        self.settle(!unused.is_empty());
+        self.adjacencies.reclaim(unused);
         result
     }
 
-    /// Makes what nothing refers to any more usable again, once no worker can be using it.
-    fn reclaim(&mut self) {
+    /// Gives the touched prefixes and the hosts in them their next hops; those that have none any more go to
+    /// `gone`.
+    fn paint(&mut self, touched: &[IpNet], gone: &mut Vec<IpNet>) -> Result<(), TableError> {
+        for &prefix in touched {
+            let hosts: Vec<IpNet> = self.hosts_in(prefix).collect();
+            for prefix in std::iter::once(prefix).chain(hosts) {
+                match self.rule(prefix).and_then(|rule| self.next_hop(prefix, rule)) {
+                    None => gone.push(prefix),
+                    Some(id) => self.insert(prefix, id)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until no worker looks at what the FIBs have given up, and lets them use it again.
+    fn settle(&mut self, always: bool) {
         let (retired4, retired6) = (self.ipv4.take_retired(), self.ipv6.take_retired());
-        let unused = self.adjacencies.take_unused();
-        if !(retired4.is_empty() && retired6.is_empty() && unused.is_empty()) {
+        if always || !(retired4.is_empty() && retired6.is_empty()) {
             self.publisher.publish(self.adjacencies.hops());
             self.ipv4.reclaim(retired4);
             self.ipv6.reclaim(retired6);
-            self.adjacencies.reclaim(unused);
         }
     }
 
-    fn set(&mut self, prefix: IpNet, next_hop: Option<NextHopId>) -> Result<(), FibError> {
-        match (prefix, next_hop) {
-            (IpNet::V4(prefix), Some(id)) => self.ipv4.insert(prefix, id).map(drop),
-            (IpNet::V6(prefix), Some(id)) => self.ipv6.insert(prefix, id).map(drop),
-            (IpNet::V4(prefix), None) => {
-                self.ipv4.remove(prefix);
-                Ok(())
+    fn insert(&mut self, prefix: IpNet, id: NextHopId) -> Result<(), FibError> {
+        let insert = |tables: &mut Self| match prefix {
+            IpNet::V4(prefix) => tables.ipv4.insert(prefix, id),
+            IpNet::V6(prefix) => tables.ipv6.insert(prefix, id),
+        };
+        match insert(self) {
+            Err(FibError::ReclaimFirst) => {
+                self.settle(true);
+                insert(self)
             }
-            (IpNet::V6(prefix), None) => {
-                self.ipv6.remove(prefix);
-                Ok(())
-            }
+            result => result,
         }
+        .map(drop)
+    }
+
+    fn remove(&mut self, prefix: IpNet) {
+        match prefix {
+            IpNet::V4(prefix) => self.ipv4.remove(prefix),
+            IpNet::V6(prefix) => self.ipv6.remove(prefix),
+        };
     }
 }
 
@@ -449,33 +475,4 @@ fn family(prefix: IpNet) -> Family {
         IpNet::V4(_) => Family::Ipv4,
         IpNet::V6(_) => Family::Ipv6,
     }
-}
-
-/// The rules that follow from the ports alone. Where two claim a prefix, the stronger stays.
-fn fixed_rules(ports: &[TablePort]) -> HashMap<IpNet, Rule> {
-    let mut rules = HashMap::new();
-    let networks = || {
-        let of_port = |(position, port)| (PortId(position as u16), port);
-        let numbered = ports.iter().enumerate().map(of_port);
-        numbered.flat_map(|(id, port): (_, &TablePort)| port.addresses.iter().map(move |network| (id, *network)))
-    };
-    for (port, network) in networks() {
-        rules.insert(network.trunc(), Rule::Connected(port));
-    }
-    for (port, network) in networks() {
-        if let IpNet::V4(network) = network
-            && network.prefix_len() <= 30
-        {
-            for address in [network.network(), network.broadcast()] {
-                rules.insert(IpNet::V4(Ipv4Net::from(address)), Rule::DirectedBroadcast(port));
-            }
-        }
-    }
-    for (port, network) in networks() {
-        rules.insert(IpNet::from(network.addr()), Rule::Local(port));
-    }
-    for &(range, reason) in never_forwarded_v4().iter().chain(never_forwarded_v6()) {
-        rules.insert(range, Rule::Reserved(reason));
-    }
-    rules
 }

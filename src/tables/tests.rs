@@ -95,10 +95,9 @@ fn a_verdict_names_the_route_that_is_taken() {
     tables.add_neighbor(ip("2001:db8:1::9"), MACS[0], PortId(0)).unwrap();
     assert_eq!(said(&tables, "198.51.100.9"), is("198.51.100.0/25", None, 1));
     assert_eq!(said(&tables, "2001:db8:1::9"), is("2001:db8:1::/64", None, 0));
-    // Longer than the network, and yet not the route of its neighbour.
+    // A route to a part of the network takes the neighbour along.
     tables.add_route(net("198.51.100.8/29"), via("192.0.2.2", 0)).unwrap();
-    assert_eq!(said(&tables, "198.51.100.9"), is("198.51.100.0/25", None, 1));
-    assert_eq!(said(&tables, "198.51.100.10"), is("198.51.100.8/29", Some("192.0.2.2"), 0));
+    assert_eq!(said(&tables, "198.51.100.9"), is("198.51.100.8/29", Some("192.0.2.2"), 0));
     assert_eq!(said(&tables, "198.51.100.1"), is("198.51.100.1/32", None, 1));
     assert_eq!(said(&tables, "198.51.100.127"), is("198.51.100.127/32", None, 1));
     assert_eq!(said(&tables, "2001:db8:2::1"), is("2001:db8:2::1/128", None, 1));
@@ -161,8 +160,12 @@ fn next_hops_that_nothing_refers_to_are_used_again() {
         if round % 97 == 0 {
             let [_, b, c, d] = round.to_be_bytes();
             let action = via(&format!("203.{b}.{c}.{d}"), 1);
-            tables.add_route(net("10.0.0.0/8"), action).unwrap();
-            tables.delete_route(net("10.0.0.0/8")).unwrap();
+            tables.replace_route(net("10.0.0.0/8"), action).unwrap();
+            tables.add_neighbor(ip(&format!("204.{b}.{c}.{d}")), MACS[0], PortId(1)).unwrap();
+            tables.delete_neighbor(ip(&format!("204.{b}.{c}.{d}")), PortId(1)).unwrap();
+            if round % 2 == 0 {
+                tables.delete_route(net("10.0.0.0/8")).unwrap();
+            }
         }
     }
     let few = NextHopId::CAPACITY / 100;
@@ -237,4 +240,34 @@ proptest! {
             prop_assert_eq!(agree(&tables, ip(address)), agree(&fresh, ip(address)), "{}", address);
         }
     }
+}
+
+#[test]
+fn what_is_loaded_before_a_mistake_stays() {
+    let mut tables = tables();
+    let routes = [(net("10.0.0.0/8"), RouteAction::Blackhole), (net("127.0.0.0/8"), RouteAction::Blackhole)];
+    tables.load(routes, [(ip("192.0.2.7"), MACS[0], PortId(0))]).unwrap_err();
+    assert_eq!(tables.route(net("10.0.0.0/8")).map(|route| route.action), Some(Some(RouteAction::Blackhole)));
+    assert_eq!(agree(&tables, ip("10.1.1.1")), Err(DropReason::Blackhole));
+    assert_eq!(agree(&tables, ip("192.0.2.7")), Ok((PortId(0), MACS[0])));
+}
+
+#[test]
+fn neighbors_are_no_routes() {
+    let mut tables = tables();
+    tables.add_neighbor(ip("192.0.2.7"), MACS[0], PortId(0)).unwrap();
+    tables.add_neighbor(ip("198.51.100.7"), MACS[1], PortId(1)).unwrap();
+    // On a port whose network it is not on, a neighbour is a next hop and no destination.
+    tables.add_neighbor(ip("203.0.113.7"), MACS[2], PortId(1)).unwrap();
+    assert_eq!(agree(&tables, ip("203.0.113.7")), Err(DropReason::NoRoute));
+    let to_neighbor = Ok((PortId(0), MACS[0]));
+    assert_eq!(agree(&tables, ip("192.0.2.7")), to_neighbor);
+    for prefix in ["192.0.2.0/25", "192.0.2.7/32"] {
+        tables.add_route(net(prefix), via("198.51.100.7", 1)).unwrap();
+        assert_eq!(agree(&tables, ip("192.0.2.7")), Ok((PortId(1), MACS[1])), "{prefix}");
+        tables.delete_route(net(prefix)).unwrap();
+        assert_eq!(agree(&tables, ip("192.0.2.7")), to_neighbor, "{prefix}");
+    }
+    tables.add_route(net("192.0.0.0/16"), RouteAction::Blackhole).unwrap();
+    assert_eq!(agree(&tables, ip("192.0.2.7")), to_neighbor);
 }

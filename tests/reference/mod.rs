@@ -59,16 +59,16 @@ pub enum Verdict {
 }
 
 impl Reference {
-    /// What becomes of a frame that a port receives in one piece.
-    pub fn forward(&self, in_port: usize, frame: &[u8]) -> Verdict {
-        match self.route(in_port, frame) {
+    /// What becomes of a frame that a port receives, the first `segment` bytes of it in one piece.
+    pub fn forward(&self, in_port: usize, frame: &[u8], segment: usize) -> Verdict {
+        match self.route(in_port, frame, segment) {
             Ok((port, frame)) => Verdict::Send { port, frame },
             Err(reason) => Verdict::Drop(reason),
         }
     }
 
-    fn route(&self, in_port: usize, frame: &[u8]) -> Result<(usize, Vec<u8>), &'static str> {
-        let packet = read(frame, self.ports[in_port].mac)?;
+    fn route(&self, in_port: usize, frame: &[u8], segment: usize) -> Result<(usize, Vec<u8>), &'static str> {
+        let packet = read(frame, segment, self.ports[in_port].mac)?;
         let (port, next_hop) = match self.lookup(packet.destination)? {
             Target::Neighbor { port, address } => (port, address),
             Target::Connected { port } => (port, packet.destination),
@@ -100,7 +100,8 @@ impl Reference {
         Ok((port, out))
     }
 
-    /// The longest prefix that the destination is in. Of equally long ones the first in the order below.
+    /// The longest prefix that the destination is in. Of equally long ones the first in the order below. Neighbours
+    /// are no routes: they say how to reach an address on a port, not by which port to go.
     fn lookup(&self, destination: IpAddr) -> Result<Target, &'static str> {
         let mut table: Vec<(IpNet, Result<Target, &'static str>)> = Vec::new();
         let connected =
@@ -118,14 +119,8 @@ impl Reference {
                 table.push((net.network().into(), Err("directed_broadcast")));
             }
         }
-        for neighbor in &self.neighbors {
-            // A link-local neighbour may be a next hop, but is no destination (RFC 4291 2.5.6, RFC 3927 7).
-            if !is_link_local(neighbor.address) {
-                let target = Target::Neighbor { port: neighbor.port, address: neighbor.address };
-                table.push((neighbor.address.into(), Ok(target)));
-            }
-        }
         for (port, net) in connected() {
+            // What is link-local stays on its link (RFC 4291 2.5.6, RFC 3927 7).
             if !is_link_local(net.addr()) {
                 table.push((net.trunc(), Ok(Target::Connected { port })));
             }
@@ -187,9 +182,15 @@ struct Packet {
 }
 
 /// Reads a frame, or tells the first reason why it is not to be forwarded.
-fn read(frame: &[u8], our_mac: MacAddr) -> Result<Packet, &'static str> {
+///
+/// A header has to lie in the first `segment` bytes. That is asked where a header is about to be read and
+/// the frame is known to have it.
+fn read(frame: &[u8], segment: usize, our_mac: MacAddr) -> Result<Packet, &'static str> {
     if frame.len() < 14 {
         return Err("runt");
+    }
+    if segment < 14 {
+        return Err("split_header");
     }
     let is_group = frame[0] % 2 == 1;
     if !is_group && frame[..6] != our_mac.0 {
@@ -203,16 +204,19 @@ fn read(frame: &[u8], our_mac: MacAddr) -> Result<Packet, &'static str> {
         return Err("group_mac");
     }
     match ethertype {
-        0x0800 => read_v4(&frame[14..]),
-        0x86dd => read_v6(&frame[14..]),
+        0x0800 => read_v4(&frame[14..], segment - 14),
+        0x86dd => read_v6(&frame[14..], segment - 14),
         _ => Err("unknown_ethertype"),
     }
 }
 
 /// RFC 791 3.1 and RFC 1812 5.2.2
-fn read_v4(bytes: &[u8]) -> Result<Packet, &'static str> {
+fn read_v4(bytes: &[u8], segment: usize) -> Result<Packet, &'static str> {
     if bytes.len() < 20 {
         return Err("truncated");
+    }
+    if segment < 20 {
+        return Err("split_header");
     }
     if bytes[0] / 16 != 4 {
         return Err("bad_version");
@@ -223,6 +227,9 @@ fn read_v4(bytes: &[u8]) -> Result<Packet, &'static str> {
     }
     if header_len > bytes.len() {
         return Err("truncated");
+    }
+    if header_len > segment {
+        return Err("split_header");
     }
     let len = number(&bytes[2..4]);
     if len < header_len {
@@ -244,9 +251,12 @@ fn read_v4(bytes: &[u8]) -> Result<Packet, &'static str> {
 }
 
 /// RFC 8200 3
-fn read_v6(bytes: &[u8]) -> Result<Packet, &'static str> {
+fn read_v6(bytes: &[u8], segment: usize) -> Result<Packet, &'static str> {
     if bytes.len() < 40 {
         return Err("truncated");
+    }
+    if segment < 40 {
+        return Err("split_header");
     }
     if bytes[0] / 16 != 6 {
         return Err("bad_version");
@@ -280,11 +290,11 @@ fn number(bytes: &[u8]) -> usize {
     usize::from(bytes[0]) * 256 + usize::from(bytes[1])
 }
 
-/// RFC 1071 1: the one's complement sum of the 16-bit words.
+/// RFC 1071 1: the one's complement sum of the 16-bit words; 4.1: behind an odd last byte is a 0.
 fn sum(bytes: &[u8]) -> u16 {
     let mut sum = 0;
     for pair in bytes.chunks(2) {
-        sum += number(pair);
+        sum += number(&[pair, &[0]].concat());
         if sum > 0xffff {
             sum = sum - 0x10000 + 1;
         }

@@ -1,4 +1,4 @@
-//! Arbitrary bursts for one topology: what comes over a wire on a good day, and what on a bad one.
+//! Arbitrary frames for one topology: what comes over a wire on a good day, and what on a bad one.
 
 use super::{Action, Reference, ReferenceNeighbor, ReferencePort, number, sum};
 use ipnet::IpNet;
@@ -59,12 +59,7 @@ pub fn topology() -> Reference {
     }
 }
 
-/// A burst of 1 to 64 frames that a port of [`topology`] with this MAC address receives.
-pub fn frames(our_mac: MacAddr) -> impl Strategy<Value = Vec<Vec<u8>>> {
-    vec(frame(our_mac), 1..=64)
-}
-
-/// One frame: mostly an IP packet to somewhere, as it is or spoiled; else anything.
+/// One frame that a port with this MAC address receives, which belongs to [`topology`]: mostly an IP packet to somewhere, as it is or spoiled; else anything.
 pub fn frame(our_mac: MacAddr) -> impl Strategy<Value = Vec<u8>> {
     let garbage = vec(any::<u8>(), 0..200);
     let garbage_for_us = (vec(any::<u8>(), 0..100), select(&[0x0800u16, 0x86dd, 0x0806, 0x8100, 0x88cc]))

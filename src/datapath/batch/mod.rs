@@ -153,8 +153,8 @@ impl<B: PacketBuf> Batch<B> {
     /// Takes what has arrived and notes where each header is and how long each frame. Returns how many
     /// packets there are.
     #[inline(always)]
-    pub fn receive(&mut self, queue: &mut impl RxBurst<Buf = B>) -> usize {
-        queue.receive(self.packets());
+    pub fn receive(&mut self, queue: &mut impl RxBurst<Buf = B>, most: usize) -> usize {
+        queue.receive(self.packets(), most);
         let count = self.packets.len().min(LANES);
         for (i, packet) in self.packets[..count].iter().enumerate() {
             self.heads[i] = packet.head();

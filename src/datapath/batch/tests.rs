@@ -9,7 +9,7 @@ fn batch(pool: &MemoryPool, frames: &[Vec<u8>]) -> Box<Batch<MemoryPacket>> {
     let mut queue = MemoryQueue::new(LANES);
     queue.packets.extend(frames.iter().map(|frame| pool.packet(frame)));
     let mut batch = Batch::new();
-    assert_eq!(batch.receive(&mut queue), frames.len());
+    assert_eq!(batch.receive(&mut queue, LANES), frames.len());
     batch
 }
 
@@ -185,7 +185,7 @@ fn a_chained_frame_is_odd_even_if_its_first_segment_has_the_packet() {
         let mut queue = MemoryQueue::new(1);
         queue.packets.push_back(pool.chain(&frame, rest, packet::ChecksumStatus::Unknown));
         let mut batch = Batch::new();
-        batch.receive(&mut queue);
+        batch.receive(&mut queue, LANES);
         if isa != Isa::Scalar {
             assert_eq!(batch.validate(Family::Ipv4, MAC, isa).odd_groups, odd_groups);
         }
