@@ -11,6 +11,9 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// Packets from which on their average cycles mean something.
+const MEANINGFUL: u64 = 100;
+
 /// What is shown of a report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct View {
@@ -201,7 +204,8 @@ fn cores(cores: &[CoreReport]) -> View {
             core.packets.into(),
             core.polls.into(),
             core.busy_polls.into(),
-            Cell::Decimal(core.cycles_per_packet),
+            // Over a handful it says how cold the caches were.
+            if core.packets < MEANINGFUL { "-".into() } else { Cell::Decimal(core.cycles_per_packet) },
         ]);
         let counts = sizes.iter().map(|size| core.burst_histogram.get(size).copied().unwrap_or_default());
         bursts.row(std::iter::once(Cell::from(format!("core {}", core.core))).chain(counts.map(Cell::from)));
@@ -256,7 +260,7 @@ fn neighbors(neighbors: &[NeighborReport]) -> View {
 }
 
 fn version(version: &VersionReport) -> View {
-    View { tables: vec![], text: format!("thruway {}\n{}\n", version.thruway, version.dpdk) }
+    View { tables: vec![], text: format!("thruway {}\nDPDK {}\n", version.thruway, version.dpdk) }
 }
 
 /// As a file that would be the same configuration.
@@ -303,6 +307,21 @@ fn list<T: ToString>(items: &[T]) -> String {
 mod tests {
     use super::*;
     use crate::control::report::Origin;
+
+    #[test]
+    fn a_few_packets_have_no_average() {
+        let core = |packets| CoreReport {
+            core: 1,
+            port_queues: vec![],
+            polls: 1,
+            busy_polls: 1,
+            packets,
+            cycles_per_packet: 1234.5,
+            burst_histogram: [].into(),
+        };
+        assert!(cores(&[core(99)]).render(None, false).lines().nth(1).unwrap_or_default().ends_with(" -"));
+        assert!(cores(&[core(100)]).render(None, false).contains(" 1234.5"));
+    }
 
     fn got(kind: RouteKind, prefix: &str, sent: bool, drop: Option<&str>) -> String {
         let nexthop = NextHopReport { via: None, port: "p0".to_owned(), weight: 1, resolved: true };

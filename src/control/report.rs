@@ -319,7 +319,7 @@ pub enum NeighborState {
 pub struct VersionReport {
     /// Thruway's version.
     pub thruway: String,
-    /// DPDK's, as it calls itself.
+    /// DPDK's, for example `22.11.11`.
     pub dpdk: String,
 }
 

@@ -202,7 +202,9 @@ impl Forwarder for Running {
     }
 
     fn version(&mut self) -> VersionReport {
-        VersionReport { thruway: env!("CARGO_PKG_VERSION").to_owned(), dpdk: dpdk::eal::version() }
+        let dpdk = dpdk::eal::version();
+        let dpdk = dpdk.strip_prefix("DPDK ").unwrap_or(&dpdk).to_owned();
+        VersionReport { thruway: env!("CARGO_PKG_VERSION").to_owned(), dpdk }
     }
 
     fn config(&mut self) -> ConfigReport {
