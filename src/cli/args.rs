@@ -216,7 +216,8 @@ pub enum NeighborCommand {
 fn what(word: &str) -> Result<What, String> {
     What::ALL.into_iter().find(|what| what.name() == word).ok_or_else(|| {
         let names = What::ALL.map(What::name).join(", ");
-        format!("what can be shown: {names}")
+        let not_yet = if word == "police" { "not supported yet; " } else { "" };
+        format!("{not_yet}what can be shown: {names}")
     })
 }
 
