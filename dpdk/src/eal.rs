@@ -52,7 +52,7 @@ impl Eal {
         let pointers = pointers.leak();
         let started = messages::attempt(|| {
             // SAFETY: `pointers` is an array of `count` terminated strings and a null, writable and valid for ever.
-            let result = unsafe { dpdk_sys::rte_eal_init(count, pointers.as_mut_ptr()) };
+            let result = unsafe { dpdk_sys::shim_eal_init(count, pointers.as_mut_ptr()) };
             if result < 0 { Err(Errno::last()) } else { Ok(()) }
         });
         let restored = thread::allow_cores(&allowed);

@@ -304,7 +304,7 @@ pub enum PortError {
     /// The device keeps its MTU.
     #[error(
         "device {device}: cannot set the MTU to {mtu} ({errno}){complaints}. Devices that are interfaces of the kernel \
-         (net_af_packet, net_tap) need CAP_NET_ADMIN for it; leave mtu out or lower it if the device cannot have it"
+         (net_af_packet, net_tap) need CAP_NET_ADMIN for it, even for the MTU they have; other devices may need another mtu"
     )]
     SetMtu {
         /// The device.

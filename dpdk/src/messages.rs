@@ -9,8 +9,9 @@ use log::Level;
 /// Complaints kept.
 const KEPT: usize = 8;
 
-/// What DPDK adds when a device could not be attached, and everybody knows by then.
-const CONSEQUENCES: [&str; 2] = ["Driver cannot attach the device", "Failed to attach device on primary process"];
+/// What DPDK adds when something could not be had, and everybody knows by then.
+const CONSEQUENCES: [&str; 3] =
+    ["Driver cannot attach the device", "Failed to attach device on primary process", "EAL: FATAL: "];
 
 /// What DPDK warns of although nobody asked for it and nothing is wrong.
 const NOISE: &str = "No legacy callbacks, legacy socket not created";
@@ -106,5 +107,59 @@ fn level_of(level: u32) -> Level {
         dpdk_sys::RTE_LOG_WARNING => Level::Warn,
         dpdk_sys::RTE_LOG_NOTICE | dpdk_sys::RTE_LOG_INFO => Level::Info,
         _ => Level::Debug,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use log::{LevelFilter, Log, Metadata, Record};
+
+    static LOGGED: Mutex<Vec<(Level, String)>> = Mutex::new(Vec::new());
+
+    struct Memory;
+
+    impl Log for Memory {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn log(&self, record: &Record<'_>) {
+            LOGGED.lock().unwrap().push((record.level(), record.args().to_string()));
+        }
+
+        fn flush(&self) {}
+    }
+
+    fn say(level: u32, text: &str) {
+        receive(level, text.as_ptr().cast(), text.len());
+    }
+
+    #[test]
+    fn what_an_error_tells_is_not_logged_aloud() {
+        log::set_logger(&Memory).unwrap();
+        log::set_max_level(LevelFilter::Trace);
+        let logged = || std::mem::take(&mut *LOGGED.lock().unwrap());
+        let line = |level, text: &str| (level, text.to_owned());
+
+        let failed: Result<(), ()> = attempt(|| {
+            say(dpdk_sys::RTE_LOG_ERR, "EAL: FATAL: no\nEAL: no\n");
+            say(dpdk_sys::RTE_LOG_WARNING, "TELEMETRY: No legacy callbacks, legacy socket not created\n");
+            say(dpdk_sys::RTE_LOG_ERR - 1, "EAL: the end\n");
+            Err(())
+        });
+        assert_eq!((failed, complaints()), (Err(()), ": EAL: no; EAL: the end".to_owned()));
+        let noise = line(Level::Debug, "TELEMETRY: No legacy callbacks, legacy socket not created");
+        let urgent = line(Level::Error, "EAL: the end");
+        let held = ["EAL: FATAL: no", "EAL: no"].map(|text| line(Level::Debug, text));
+        assert_eq!(logged(), [noise, urgent].into_iter().chain(held).collect::<Vec<_>>());
+
+        let done: Result<(), ()> = attempt(|| {
+            say(dpdk_sys::RTE_LOG_WARNING, "EAL: beware\n");
+            Ok(())
+        });
+        assert_eq!((done, complaints()), (Ok(()), ": EAL: beware".to_owned()));
+        say(dpdk_sys::RTE_LOG_ERR, "EAL: later\n");
+        assert_eq!(logged(), [line(Level::Warn, "EAL: beware"), line(Level::Error, "EAL: later")]);
     }
 }
