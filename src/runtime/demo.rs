@@ -332,7 +332,7 @@ fn reason_line(reason: DropReason, count: u64) -> String {
     let meaning = explanation.split(" (RFC").next().unwrap_or(explanation).trim_end_matches('.');
     let start = format!("{count:>10} {:<14} ", reason.name());
     let room = COLUMNS.saturating_sub(start.len());
-    let meaning = if meaning.len() < room { meaning } else { meaning.split(':').next().unwrap_or(meaning) };
+    let meaning = if meaning.len() < room { meaning } else { meaning.split([':', ',']).next().unwrap_or(meaning) };
     format!("{start}{meaning}")
 }
 
