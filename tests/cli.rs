@@ -236,6 +236,10 @@ fn help_and_version_are_no_failures() {
     for words in ["--help", "show --help", "route add --help", "neighbor --help", "check --help"] {
         assert!(success(nowhere, words).contains("Usage: thruway"), "{words}");
     }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(success(nowhere, &format!("completions {shell}")).contains("neighbor"), "{shell}");
+    }
+    assert!(success(nowhere, "man").starts_with(".ie") || success(nowhere, "man").contains(".TH thruway"));
 }
 
 #[test]
