@@ -239,7 +239,7 @@ fn help_and_version_are_no_failures() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(success(nowhere, &format!("completions {shell}")).contains("neighbor"), "{shell}");
     }
-    assert!(success(nowhere, "man").starts_with(".ie") || success(nowhere, "man").contains(".TH thruway"));
+    assert!(success(nowhere, "man").contains("\n.TH thruway"));
 }
 
 #[test]

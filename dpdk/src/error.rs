@@ -209,8 +209,8 @@ pub enum PortError {
     },
     /// There is no driver for a virtual device of that name.
     #[error(
-        "device {device}: DPDK knows no such device. Is it a PCI address, or a virtual device whose driver is installed \
-         (net_tap0, net_af_packet0,iface=eth0, net_pcap0,iface=eth0)?"
+        "device {device}: there is no such device. Is it a PCI address, or a virtual device that DPDK knows and whose driver \
+         is installed (net_tap0, net_af_packet0,iface=eth0, net_pcap0,iface=eth0)?"
     )]
     UnknownDevice {
         /// The device.

@@ -48,8 +48,8 @@ pub enum RuntimeError {
     Eal(#[from] EalError),
     /// Another DPDK process has the prefix.
     #[error(
-        "DPDK does not start: another process on this host uses runtime.file_prefix = \"{prefix}\": stop it, or give this \
-         one a runtime.file_prefix of its own"
+        "DPDK does not start: another process on this host has the prefix {prefix}: stop it, or choose another prefix \
+         (runtime.file_prefix)"
     )]
     PrefixTaken {
         /// The prefix.
