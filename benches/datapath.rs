@@ -138,7 +138,7 @@ fn main() {
     let current: Arc<ArcSwap<Snapshot>> = tables.current();
     // cargo bench -- FILTER: only what has this in its name, such as "IPv4 AVX2".
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    for (name, isa) in [("scalar", Isa::Scalar), (Isa::detect().name(), Isa::detect())] {
+    for (name, isa) in Isa::available().into_iter().map(|isa| (isa.name(), isa)) {
         for (traffic, ipv6_percent) in [("IPv4", 0), ("IPv6", 100), ("mixed", 50)] {
             let title = format!("{traffic:<6} {name}");
             if !title.contains(&filter) {

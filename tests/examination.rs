@@ -7,7 +7,7 @@ use reference::cases::cases;
 use reference::strategy::{frame, topology};
 use reference::{Reference, Verdict};
 use std::collections::BTreeSet;
-use thruway::datapath::drop_reason::DropReason;
+use thruway::drop_reason::DropReason;
 use thruway::packet::{ChecksumStatus, Examined, Frame, examine, rewrite};
 
 /// Checks what can be said without tables against the reference's verdict, which it gives back.

@@ -80,6 +80,15 @@ fn it_tells_that_it_is_ready_and_stops_on_both_signals() {
 }
 
 #[test]
+fn totals_that_nobody_can_read_are_no_failure() {
+    let home = Home::new("", NULL_PORTS);
+    let thruway = home.start(&mut home.command(&["sh", "-c", "exec \"$@\" > /dev/full", "sh"]));
+    let ended = thruway.end(Signal::TERM);
+    assert!(ended.log.contains("cannot print the totals"), "{}", ended.log);
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.log);
+}
+
+#[test]
 fn a_second_one_is_refused() {
     let home = Home::new("", NULL_PORTS);
     let thruway = home.start(&mut home.command(&[]));

@@ -14,5 +14,4 @@ pub mod pipeline;
 pub mod snapshot;
 pub mod worker;
 
-pub use crate::drop_reason;
 pub use batch::Isa;

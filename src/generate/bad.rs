@@ -1,7 +1,7 @@
 //! Frames that a forwarder must drop, each for one reason.
 
 use super::frame::{FrameSpec, Network};
-use crate::datapath::drop_reason::DropReason;
+use crate::drop_reason::DropReason;
 use crate::packet::checksum::Sum;
 use crate::packet::ethernet::{self, ethertype};
 use crate::packet::{ipv4, ipv6};

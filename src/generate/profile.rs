@@ -2,7 +2,7 @@
 
 use super::random::Random;
 use super::{FrameSpec, Network, Transport, bad};
-use crate::datapath::drop_reason::DropReason;
+use crate::drop_reason::DropReason;
 use crate::units::MacAddr;
 use std::net::{Ipv4Addr, Ipv6Addr};
 

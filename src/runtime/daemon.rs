@@ -40,8 +40,9 @@ pub fn run(config: Config) -> Result<(), RuntimeError> {
     drop(server);
     running.workers.stop();
     let (received, sent, dropped) = running.totals();
-    // A reader who has left is no failure.
-    let _ = writeln!(io::stdout(), "received {received} packets, sent {sent}, dropped {dropped}");
+    if let Err(error) = writeln!(io::stdout(), "received {received} packets, sent {sent}, dropped {dropped}") {
+        log::warn!("cannot print the totals: {error}");
+    }
     drop(running);
     if let Err((_, error)) = eal.shutdown() {
         log::warn!("{error}");

@@ -26,30 +26,36 @@ use std::mem::ManuallyDrop;
 /// Entries of each array: a whole number of groups of eight.
 const LANES: usize = BURST;
 
-/// The widest way of validating that this processor has.
+/// A way of validating. Those that need more than every processor has are made by [`Isa::available`] only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
     /// One packet after the other.
     Scalar,
     /// Eight at once, with AVX2.
-    Avx2(Avx2),
+    Avx2(Present),
 }
 
-/// Proof that the processor has AVX2 and BMI2: made only by [`Isa::detect`].
+/// Proof that the processor has what an [`Isa`] needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Avx2(());
+pub struct Present(());
 
 impl Isa {
-    /// What this processor can do.
-    pub fn detect() -> Self {
+    /// What this processor can do, the widest last.
+    pub fn available() -> Vec<Self> {
+        let mut all = vec![Self::Scalar];
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("bmi1")
-            && std::arch::is_x86_feature_detected!("bmi2")
         {
-            return Self::Avx2(Avx2(()));
+            use std::arch::is_x86_feature_detected as has;
+            if has!("avx2") && has!("bmi1") && has!("bmi2") {
+                all.push(Self::Avx2(Present(())));
+            }
         }
-        Self::Scalar
+        all
+    }
+
+    /// The widest that this processor can do.
+    pub fn detect() -> Self {
+        Self::available().pop().unwrap_or(Self::Scalar)
     }
 
     /// Its name, as logs print it.
@@ -213,13 +219,12 @@ impl<B: PacketBuf> Batch<B> {
     /// it reports as odd have to be examined; for the others everything is noted.
     #[inline(always)]
     pub fn validate(&mut self, family: Family, mac: MacAddr, isa: Isa) -> Verdict {
-        match isa {
-            Isa::Scalar => self.validate_one_by_one(family, mac),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2(_) => self.validate_eight(family, mac),
-            #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2(_) => self.validate_one_by_one(family, mac),
+        #[cfg(target_arch = "x86_64")]
+        if isa != Isa::Scalar {
+            return self.validate_groups(family, mac);
         }
+        let _ = isa;
+        self.validate_one_by_one(family, mac)
     }
 
     /// The scalar way.
@@ -256,7 +261,7 @@ impl<B: PacketBuf> Batch<B> {
 
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    fn validate_eight(&mut self, family: Family, mac: MacAddr) -> Verdict {
+    fn validate_groups(&mut self, family: Family, mac: MacAddr) -> Verdict {
         let count = self.gathered;
         if count == 0 {
             return Verdict { odd_groups: 0, padded: false, bytes: 0 };
@@ -269,16 +274,17 @@ impl<B: PacketBuf> Batch<B> {
         }
         let Self { heads, lengths, wire, words, keys, keys6, .. } = self;
         const { assert!(READABLE >= 54) };
-        // SAFETY: an Isa::Avx2 exists only where the processor has it; READABLE bytes are readable
-        // behind each gathered head, and the filling repeats one of them; count <= LANES = 8 * 8.
+        // SAFETY: an Isa other than the scalar exists only where the processor has it; READABLE bytes are
+        // readable behind each gathered head, and the filling repeats one of them; count <= LANES = 8 * 8.
         let mut verdict = unsafe {
             match family {
                 Family::Ipv4 => avx2::validate_ipv4(avx2::Ipv4Lanes { heads, lengths, wire, words, keys }, groups, mac),
                 Family::Ipv6 => avx2::validate_ipv6(avx2::Ipv6Lanes { heads, lengths, wire, keys: keys6 }, groups, mac),
             }
         };
-        let filling = (groups * avx2::GROUP - count) as u64;
-        verdict.bytes -= filling * u64::from(lengths[count - 1].frame());
+        // The pass adds up 32 bits wide, whatever lengths a driver gives: so does this.
+        let filling = ((groups * avx2::GROUP - count) as u32).wrapping_mul(lengths[count - 1].frame());
+        verdict.bytes = u64::from((verdict.bytes as u32).wrapping_sub(filling));
         verdict
     }
 

@@ -1,0 +1,84 @@
+//! Kernel hosts in network namespaces talk through Thruway.
+//!
+//! ```text
+//! host a  eth0 ------ w0  router (thruway)  w1 ------ eth0  host b
+//!   192.0.2.2/24   p0 .1               p1 .1   198.51.100.2/24
+//!   2001:db8:1::2/64                           2001:db8:2::2/64
+//! ```
+//!
+//! The wires are veth pairs with `net_af_packet` on the router's ends, or taps of `net_tap`. A third port
+//! leads nowhere. Needs root, and leave to make namespaces; without, and outside of CI, nothing is tested.
+#![cfg(feature = "dpdk")]
+
+mod frames;
+mod lab;
+mod namespace;
+#[path = "../process/mod.rs"]
+mod process;
+mod traffic;
+
+use lab::{Lab, Wire};
+use std::collections::BTreeSet;
+
+/// Runs `work` on a laboratory, then stops its forwarder, which must not have lost a packet.
+fn through(wire: Wire, queues: usize, work: impl FnOnce(&Lab)) {
+    let Some(mut lab) = Lab::build(wire, queues) else {
+        assert!(std::env::var_os("CI").is_none(), "no network namespaces can be made");
+        println!("skipped: needs root and network namespaces");
+        return;
+    };
+    work(&lab);
+    // Whatever hosts still send comes and goes.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let (received, sent, dropped) = lab.take_forwarder().stop();
+    println!("received {received}, sent {sent}, dropped {dropped}");
+    assert!(sent > 0);
+}
+
+fn everything(lab: &Lab) {
+    traffic::ping(lab);
+    traffic::udp(lab);
+    traffic::tcp(lab);
+    frames::forwarded(lab);
+    frames::dropped(lab);
+    traffic::iperf(lab);
+}
+
+#[test]
+fn hosts_talk_over_af_packet() {
+    through(Wire::AfPacket, 1, everything);
+}
+
+#[test]
+fn hosts_talk_over_tap() {
+    through(Wire::Tap, 1, everything);
+}
+
+fn spread(lab: &Lab) {
+    traffic::ping(lab);
+    traffic::udp(lab);
+    traffic::tcp(lab);
+    frames::many_flows(lab);
+    let cores = lab.forwarder().show("cores");
+    let busy = cores.as_array().unwrap().iter().filter(|core| core["packets"].as_u64().unwrap() > 0);
+    let busy: BTreeSet<u64> = busy.map(|core| core["core"].as_u64().unwrap()).collect();
+    assert_eq!(busy.len(), 2, "both workers have packets: {cores}");
+}
+
+#[test]
+fn two_workers_share_two_queues_of_af_packet() {
+    if process::last_core() == 0 {
+        println!("skipped: needs two cores");
+        return;
+    }
+    through(Wire::AfPacket, 2, spread);
+}
+
+#[test]
+fn two_workers_share_two_queues_of_tap() {
+    if process::last_core() == 0 {
+        println!("skipped: needs two cores");
+        return;
+    }
+    through(Wire::Tap, 2, spread);
+}
