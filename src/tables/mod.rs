@@ -400,8 +400,8 @@ impl Tables {
     fn next_hop(&self, prefix: IpNet, rule: Rule) -> Option<NextHopId> {
         match rule {
             Rule::Reserved(reason) => Some(self.adjacencies.dropping(reason)),
-            Rule::Local => Some(self.adjacencies.dropping(DropReason::Local)),
-            Rule::DirectedBroadcast => Some(self.adjacencies.dropping(DropReason::DirectedBroadcast)),
+            Rule::Local(_) => Some(self.adjacencies.dropping(DropReason::Local)),
+            Rule::DirectedBroadcast(_) => Some(self.adjacencies.dropping(DropReason::DirectedBroadcast)),
             Rule::Static(RouteAction::Blackhole) => Some(self.adjacencies.dropping(DropReason::Blackhole)),
             Rule::Static(RouteAction::Via { address, port }) => self.adjacencies.via(address, port),
             Rule::Host(port) => self.adjacencies.via(prefix.addr(), port),
