@@ -15,6 +15,7 @@ mod lab;
 mod namespace;
 #[path = "../process/mod.rs"]
 mod process;
+mod readme;
 mod traffic;
 
 use lab::{Lab, Wire};
@@ -23,9 +24,7 @@ use std::collections::BTreeSet;
 /// Runs `work` on a laboratory, then stops its forwarder, which must not have lost a packet.
 fn through(wire: Wire, queues: usize, work: impl FnOnce(&Lab)) {
     let Some(mut lab) = Lab::build(wire, queues) else {
-        assert!(std::env::var_os("CI").is_none(), "no network namespaces can be made");
-        println!("skipped: needs root and network namespaces");
-        return;
+        return cannot();
     };
     work(&lab);
     // Whatever hosts still send comes and goes.
@@ -33,6 +32,12 @@ fn through(wire: Wire, queues: usize, work: impl FnOnce(&Lab)) {
     let (received, sent, dropped) = lab.take_forwarder().stop();
     println!("received {received}, sent {sent}, dropped {dropped}");
     assert!(sent > 0);
+}
+
+/// Says that nothing is tested, which must not be in CI.
+fn cannot() {
+    assert!(std::env::var_os("CI").is_none(), "no network namespaces can be made");
+    println!("skipped: needs root and network namespaces");
 }
 
 fn everything(lab: &Lab) {
@@ -81,4 +86,16 @@ fn two_workers_share_two_queues_of_tap() {
         return;
     }
     through(Wire::Tap, 2, spread);
+}
+
+#[test]
+fn the_example_of_the_readme_works() {
+    let Some(_possible) = namespace::Namespace::new(format!("thruway-{}-try", std::process::id())) else {
+        return cannot();
+    };
+    if process::last_core() == 0 {
+        println!("skipped: needs two cores");
+        return;
+    }
+    readme::works();
 }

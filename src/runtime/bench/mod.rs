@@ -103,6 +103,8 @@ fn in_process(case: Case, small_table: bool, files: &Files, duration: Duration) 
         .args(["bench", "measure", case.name(), "--milliseconds", &duration.as_millis().to_string(), "--files"])
         .arg(files.directory())
         .args(small_table.then_some("--small-table"))
+        // What DPDK leaves behind goes with the capture files.
+        .env("RUNTIME_DIRECTORY", files.directory())
         .output()
         .map_err(RuntimeError::system("start this program again"))?;
     if !output.status.success() {

@@ -27,7 +27,7 @@ pub(super) fn find() -> Option<PathBuf> {
 pub(super) fn measure(program: &Path, files: &Files, duration: Duration) -> Result<f64, RuntimeError> {
     let prefix = format!("thruway-testpmd-{}", std::process::id());
     let running = Running::start(program, files, &prefix)?;
-    let telemetry = running.connect(&prefix)?;
+    let telemetry = running.connect(files, &prefix)?;
     std::thread::sleep(5 * SLICE);
     let (started, mut last, mut slices) = (Instant::now(), telemetry.packets()?, Vec::new());
     while started.elapsed() < duration {
@@ -66,14 +66,14 @@ impl Running {
         }
         command.args(["--", "--forward-mode=mac", "--auto-start", "--nb-cores=1"]);
         command.arg(format!("--total-num-mbufs={buffers}"));
+        // What DPDK leaves behind goes with the capture files.
+        command.env("RUNTIME_DIRECTORY", files.directory());
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         Ok(Self(child.map_err(RuntimeError::system("start dpdk-testpmd"))?))
     }
 
-    fn connect(&self, prefix: &str) -> Result<Telemetry, RuntimeError> {
-        let root = if rustix::process::geteuid().is_root() { Some("/var/run".into()) } else { None };
-        let directory = root.or_else(|| std::env::var_os("XDG_RUNTIME_DIR")).unwrap_or_else(|| "/tmp".into());
-        let path = Path::new(&directory).join("dpdk").join(prefix).join("dpdk_telemetry.v2");
+    fn connect(&self, files: &Files, prefix: &str) -> Result<Telemetry, RuntimeError> {
+        let path = files.directory().join("dpdk").join(prefix).join("dpdk_telemetry.v2");
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(telemetry) = Telemetry::connect(&path)
