@@ -322,7 +322,7 @@ impl Tables {
             return Err(TableError::NotAStation(address, mac));
         }
         self.check_not_ours(address)?;
-        let is_broadcast = self.fixed.get(&IpNet::from(address)) == Some(&Rule::DirectedBroadcast);
+        let is_broadcast = matches!(self.fixed.get(&IpNet::from(address)), Some(Rule::DirectedBroadcast(_)));
         let v6_link_local = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
         let mut reserved = never_forwarded_v4().iter().chain(never_forwarded_v6());
         if is_broadcast || (!v6_link_local && reserved.any(|(range, _)| range.contains(&address))) {
