@@ -167,6 +167,7 @@ fn wrong_usage_is_exit_code_2_and_asks_nobody() {
     for (words, part) in [
         ("", "subcommand"),
         ("frobnicate", "frobnicate"),
+        ("reload", "not supported yet: reload"),
         ("show", "<WHAT>"),
         ("show teapots", "ports, queues, drops, cores, routes, neighbors, version, config"),
         ("show ports --watch never", "seconds"),
@@ -235,6 +236,10 @@ fn help_and_version_are_no_failures() {
     for words in ["--help", "show --help", "route add --help", "neighbor --help", "check --help"] {
         assert!(success(nowhere, words).contains("Usage: thruway"), "{words}");
     }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(success(nowhere, &format!("completions {shell}")).contains("neighbor"), "{shell}");
+    }
+    assert!(success(nowhere, "man").contains("\n.TH thruway"));
 }
 
 #[test]
@@ -253,7 +258,8 @@ fn check_says_what_is_wrong_and_where() {
     assert!(errors.iter().any(|line| line.starts_with(&format!("{}:5:", file.display()))), "{errors:?}");
     let missing = run(nowhere, "check /nonexistent.toml");
     assert_eq!(missing.status.code(), Some(2));
-    assert!(text(&missing.stderr).starts_with("/nonexistent.toml: "));
+    let expected = "/nonexistent.toml: no such file (give the path of a configuration file)\n";
+    assert_eq!(text(&missing.stderr), expected);
 }
 
 fn watch(socket: &Path, words: &str) -> (Child, BufReader<impl Read + use<>>) {

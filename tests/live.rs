@@ -161,7 +161,7 @@ fn counters_never_go_backwards_and_reports_have_their_keys() {
         }
         assert!(!thruway.client(&format!("show {what}")).is_empty());
     }
-    assert!(thruway.show("version")["dpdk"].as_str().unwrap().starts_with("DPDK 2"));
+    assert!(thruway.show("version")["dpdk"].as_str().unwrap().starts_with("2"));
     assert_eq!(thruway.show("config")["port"].as_array().unwrap().len(), 2);
     let cycles = thruway.show("cores")[0]["cycles_per_packet"].as_f64().unwrap();
     assert!((1.0..1e6).contains(&cycles), "{cycles}");

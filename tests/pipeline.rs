@@ -22,7 +22,7 @@ use proptest::sample::Index;
 use reference::cases::{Case, cases};
 use reference::strategy::topology;
 use reference::{Action, Reference, Verdict};
-use rig::{Arrival, Received, compare, isas, snapshot, tables};
+use rig::{Arrival, Received, compare, compare_with_room, isas, snapshot, tables};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use thruway::datapath::Isa;
@@ -70,6 +70,13 @@ proptest! {
     fn a_full_queue_takes_the_first_and_the_others_are_counted(arrivals in forwarded_arrivals(), room in 0..100usize) {
         for isa in isas() {
             compare(&ROUTER, &TABLES, &arrivals, room, isa);
+        }
+    }
+
+    #[test]
+    fn a_full_queue_loses_nothing_of_mixed_bursts_uncounted(arrivals in arrivals(), room in 0..60usize) {
+        for isa in isas() {
+            compare_with_room(&ROUTER, &TABLES, &arrivals, room, isa);
         }
     }
 }

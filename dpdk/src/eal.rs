@@ -44,20 +44,24 @@ impl Eal {
         }
         let allowed = thread::allowed_cores()?;
         messages::capture();
-        messages::forget();
 
         // DPDK permutes the pointers and keeps some of them: they are never freed.
         let mut pointers: Vec<*mut c_char> = owned.into_iter().map(CString::into_raw).collect();
         let count = c_int::try_from(pointers.len()).unwrap_or(c_int::MAX);
         pointers.push(std::ptr::null_mut());
         let pointers = pointers.leak();
-        // SAFETY: `pointers` is an array of `count` terminated strings and a null, writable and valid for ever.
-        let result = unsafe { dpdk_sys::rte_eal_init(count, pointers.as_mut_ptr()) };
-        let errno = Errno::last();
+        let started = messages::attempt(|| {
+            // SAFETY: `pointers` is an array of `count` terminated strings and a null, writable and valid for ever.
+            let result = unsafe { dpdk_sys::shim_eal_init(count, pointers.as_mut_ptr()) };
+            if result < 0 { Err(Errno::last()) } else { Ok(()) }
+        });
         let restored = thread::allow_cores(&allowed);
-        if result < 0 {
+        if let Err(errno) = started {
             life.phase = Phase::Over;
             let complaints = messages::complaints();
+            if complaints.contains("Cannot create lock on") {
+                return Err(EalError::PrefixTaken { complaints });
+            }
             let remedy = remedy(&complaints);
             return Err(EalError::Init { errno, complaints, remedy });
         }
@@ -119,7 +123,6 @@ fn remedy(complaints: &str) -> &'static str {
              /dev/hugepages), or run without (--no-huge)",
         ),
         ("No free 2048 kB hugepages", ". Reserve hugepages (sysctl vm.nr_hugepages=512), or run without (--no-huge)"),
-        ("Cannot create lock on", ". Another process uses the same --file-prefix: end it, or choose another prefix"),
         ("Couldn't get fd on hugepage file", ". Run as root, or run without hugepages (--no-huge)"),
         ("Cannot init memory", ". Lower the EAL's -m, or free memory"),
     ];

@@ -34,6 +34,15 @@ impl fmt::Display for Errno {
     }
 }
 
+/// An error number in brackets after a space; nothing where the function that failed left none.
+struct Aside(Errno);
+
+impl fmt::Display for Aside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.0 == 0 { Ok(()) } else { write!(f, " ({})", self.0) }
+    }
+}
+
 /// Why the environment does not start, is not there, or cannot be given up.
 #[derive(Debug, Error)]
 pub enum EalError {
@@ -47,7 +56,7 @@ pub enum EalError {
         argument: String,
     },
     /// `rte_eal_init` failed.
-    #[error("DPDK does not start ({errno}){complaints}{remedy}")]
+    #[error("DPDK does not start{}{complaints}{remedy}", Aside(*errno))]
     Init {
         /// The error number.
         errno: Errno,
@@ -55,6 +64,12 @@ pub enum EalError {
         complaints: String,
         /// What can be done, after a full stop.
         remedy: &'static str,
+    },
+    /// Another process of this host has the same `--file-prefix`.
+    #[error("DPDK does not start: another process uses the same --file-prefix: end it, or choose another{complaints}")]
+    PrefixTaken {
+        /// What DPDK logged, after a colon.
+        complaints: String,
     },
     /// The mask of allowed cores cannot be read or restored.
     #[error("cannot {action} the cores that this thread may use: {source}")]
@@ -192,6 +207,15 @@ pub enum PortError {
         /// The command that binds it to the right one.
         remedy: String,
     },
+    /// There is no driver for a virtual device of that name.
+    #[error(
+        "device {device}: there is no such device. Is it a PCI address, or a virtual device that DPDK knows and whose driver \
+         is installed (net_tap0, net_af_packet0,iface=eth0, net_pcap0,iface=eth0)?"
+    )]
+    UnknownDevice {
+        /// The device.
+        device: String,
+    },
     /// No driver took the device.
     #[error("device {device}: cannot be probed ({errno}){complaints}. {remedy}")]
     Probe {
@@ -276,6 +300,21 @@ pub enum PortError {
         current: String,
         /// The error number.
         errno: Errno,
+    },
+    /// The device keeps its MTU.
+    #[error(
+        "device {device}: cannot set the MTU to {mtu} ({errno}){complaints}. Devices that are interfaces of the kernel \
+         (net_af_packet, net_tap) need CAP_NET_ADMIN for it, even for the MTU they have; other devices may need another mtu"
+    )]
+    SetMtu {
+        /// The device.
+        device: String,
+        /// MTU asked for.
+        mtu: u16,
+        /// The error number.
+        errno: Errno,
+        /// What DPDK logged, after a colon.
+        complaints: String,
     },
     /// The device refused a step of its configuration.
     #[error("device {device}: cannot {step}: {errno}{complaints}")]

@@ -78,11 +78,10 @@ impl Mempool {
         }
         let node = socket.map_or(-1, |socket| c_int::try_from(socket).unwrap_or(c_int::MAX));
 
-        messages::forget();
         // SAFETY: the environment runs and the name is terminated; DPDK checks the figures.
-        let raw = unsafe { dpdk_sys::rte_pktmbuf_pool_create(c_name.as_ptr(), count, cache, 0, data_room, node) };
-        let Some(raw) = NonNull::new(raw) else {
-            return Err(match Errno::last() {
+        let create = || unsafe { dpdk_sys::rte_pktmbuf_pool_create(c_name.as_ptr(), count, cache, 0, data_room, node) };
+        let raw =
+            messages::attempt(|| NonNull::new(create()).ok_or_else(Errno::last)).map_err(|errno| match errno {
                 errno @ Errno(libc::EEXIST | libc::ENAMETOOLONG) => bad_name(errno),
                 errno if errno != Errno(libc::ENOMEM) => {
                     PoolError::Refused { name: name.to_owned(), errno, complaints: messages::complaints() }
@@ -99,8 +98,7 @@ impl Mempool {
                         complaints: messages::complaints(),
                     }
                 }
-            });
-        };
+            })?;
         let pool = Arc::new(Pool { raw, name: name.to_owned(), capacity: count, data_room });
         life.pools.push(Arc::clone(&pool));
         Ok(Self(pool))

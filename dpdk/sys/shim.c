@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <rte_cycles.h>
+#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
@@ -56,6 +57,33 @@ int shim_log_to(shim_log_fn sink)
 	if (stream == NULL)
 		return -1;
 	return rte_openlog_stream(stream);
+}
+
+static ssize_t complaint_write(void *cookie, const char *text, size_t length)
+{
+	(void)cookie;
+	log_sink(RTE_LOG_ERR, text, length);
+	return (ssize_t)length;
+}
+
+/* Starts DPDK; what it writes to the C library's stderr on the way goes to the log's sink as well. */
+int shim_eal_init(int count, char **arguments)
+{
+	cookie_io_functions_t functions = { .write = complaint_write };
+	FILE *before = stderr, *stream = NULL;
+	int result;
+
+	if (log_sink != NULL)
+		stream = fopencookie(NULL, "w", functions);
+	if (stream != NULL) {
+		setvbuf(stream, NULL, _IOLBF, BUFSIZ);
+		stderr = stream;
+	}
+	result = rte_eal_init(count, arguments);
+	stderr = before;
+	if (stream != NULL)
+		fclose(stream);
+	return result;
 }
 
 int shim_errno(void)

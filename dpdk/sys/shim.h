@@ -25,6 +25,7 @@ int shim_errno(void);
 unsigned int shim_lcore_id(void);
 uint64_t shim_tsc(void);
 int shim_log_to(shim_log_fn sink);
+int shim_eal_init(int count, char **arguments);
 
 uint16_t shim_rx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t count);
 uint16_t shim_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t count);

@@ -2,6 +2,7 @@
 
 use crate::control::protocol::What;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,6 +64,14 @@ pub enum Command {
     /// Change neighbours
     #[command(subcommand, visible_alias = "neigh")]
     Neighbor(NeighborCommand),
+    /// Print a shell's completions of this command line
+    Completions {
+        /// For which shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Print the manual page
+    Man,
 }
 
 /// Arguments of `thruway run`.
@@ -216,7 +225,8 @@ pub enum NeighborCommand {
 fn what(word: &str) -> Result<What, String> {
     What::ALL.into_iter().find(|what| what.name() == word).ok_or_else(|| {
         let names = What::ALL.map(What::name).join(", ");
-        format!("what can be shown: {names}")
+        let not_yet = if word == "police" { "not supported yet; " } else { "" };
+        format!("{not_yet}what can be shown: {names}")
     })
 }
 

@@ -56,10 +56,16 @@ impl Failure {
 
     /// What clap says, in one line.
     pub(super) fn from_clap(error: &clap::Error) -> Self {
-        use clap::error::ErrorKind;
+        use clap::error::{ContextKind, ContextValue, ErrorKind};
         let text = error.render().to_string();
         if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
             return Self::Help(text);
+        }
+        if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) =
+            (error.kind(), error.get(ContextKind::InvalidSubcommand))
+            && let Some(sentence) = known_elsewhere(&help_words(&text), word)
+        {
+            return Self::Usage(sentence);
         }
         let help = help_command(&text);
         if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -73,12 +79,35 @@ impl Failure {
     }
 }
 
+/// What there is to say of a subcommand that does not exist where it stands, but that people may look for there.
+fn known_elsewhere(command: &[&str], word: &str) -> Option<String> {
+    const NO_COMMANDS: [&str; 11] =
+        ["police", "qdisc", "bql", "port", "reload", "top", "capture", "trace", "gen", "rfc2544", "doctor"];
+    const NO_SUITES: [&str; 5] = ["qdisc", "queue", "police", "bql", "all"];
+    let not_yet = |name: &str| Some(format!("not supported yet: {name}"));
+    match (command, word) {
+        (["thruway"], word) if NO_COMMANDS.contains(&word) => not_yet(word),
+        (["thruway", "bench"], word) if NO_SUITES.contains(&word) => not_yet(&format!("bench {word}")),
+        (["thruway", "route"], "show" | "list" | "ls") => {
+            Some("routes are listed elsewhere: see thruway show routes".to_owned())
+        }
+        (["thruway", "neighbor"], "show" | "list" | "ls") => {
+            Some("neighbours are listed elsewhere: see thruway show neighbors".to_owned())
+        }
+        _ => None,
+    }
+}
+
 /// The command that explains the one whose usage clap's text gives.
 fn help_command(text: &str) -> String {
+    format!("{} --help", help_words(text).join(" "))
+}
+
+/// The words of the command whose usage clap's text gives.
+fn help_words(text: &str) -> Vec<&str> {
     let usage = text.split("Usage:").nth(1).and_then(|rest| rest.lines().next()).unwrap_or("thruway");
     let is_name = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
-    let command: Vec<_> = usage.split_whitespace().take_while(is_name).collect();
-    format!("{} --help", command.join(" "))
+    usage.split_whitespace().take_while(is_name).collect()
 }
 
 #[cfg(test)]
@@ -94,6 +123,16 @@ mod tests {
             (&["thruway", "route"], "subcommand must follow (see thruway route --help)"),
             (&["thruway", "route", "add"], "provided: <ROUTE>... (see thruway route add --help)"),
             (&["thruway", "frobnicate"], "'frobnicate' (see thruway --help)"),
+            (&["thruway", "trace", "-c", "5"], "not supported yet: trace"),
+            (&["thruway", "-v", "qdisc", "change", "p0"], "not supported yet: qdisc"),
+            #[cfg(feature = "dpdk")]
+            (&["thruway", "bench", "all", "--json"], "not supported yet: bench all"),
+            #[cfg(feature = "dpdk")]
+            (&["thruway", "bench", "trace"], "unrecognized subcommand 'trace'"),
+            (&["thruway", "show", "police"], "not supported yet"),
+            (&["thruway", "route", "list"], "see thruway show routes"),
+            (&["thruway", "route", "show"], "see thruway show routes"),
+            (&["thruway", "neigh", "show"], "see thruway show neighbors"),
             (&["thruway", "-v"], "subcommand"),
             (&["thruway", "show"], "required arguments were not provided: <WHAT>"),
             (&["thruway", "show", "teapots"], "ports, queues"),
@@ -109,5 +148,7 @@ mod tests {
         }
         let help = Failure::from_clap(&Cli::try_parse_from(["thruway", "--help"]).unwrap_err());
         assert_eq!(help.exit_code(), 0);
+        let Failure::Help(text) = help else { panic!("{help:?}") };
+        assert!(!text.contains("rfc2544"), "{text}");
     }
 }

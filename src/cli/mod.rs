@@ -21,7 +21,7 @@ pub use failure::Failure;
 
 use crate::config;
 use crate::control::protocol::{DEFAULT_SOCKET, Request, RouteRequest};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use std::io::Write;
 use std::path::Path;
 
@@ -111,6 +111,26 @@ pub fn route(socket: &Path, command: &RouteCommand) -> Result<(), Failure> {
 /// As [`route`].
 pub fn neighbor(socket: &Path, command: &NeighborCommand) -> Result<(), Failure> {
     change(socket, &Request::Neighbor(words::neighbor(command)?))
+}
+
+/// `thruway completions`: prints a script for a shell.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "thruway", &mut script);
+    Ok(std::io::stdout().write_all(&script)?)
+}
+
+/// `thruway man`: prints the manual page, in roff.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn man() -> Result<(), Failure> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+    Ok(std::io::stdout().write_all(&page)?)
 }
 
 fn change(socket: &Path, request: &Request) -> Result<(), Failure> {

@@ -5,11 +5,14 @@ use crate::cli::table::{Cell, Table};
 use crate::control::protocol::What;
 use crate::control::report::{
     Admin, ConfigReport, CoreReport, DropReport, NeighborReport, NeighborState, NextHopReport, PortReport, QueueReport,
-    RouteGetReport, RouteReport, VersionReport,
+    RouteGetReport, RouteKind, RouteReport, VersionReport,
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
+
+/// Packets from which on their average cycles mean something.
+const MEANINGFUL: u64 = 100;
 
 /// What is shown of a report.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -201,7 +204,8 @@ fn cores(cores: &[CoreReport]) -> View {
             core.packets.into(),
             core.polls.into(),
             core.busy_polls.into(),
-            Cell::Decimal(core.cycles_per_packet),
+            // Over a handful it says how cold the caches were.
+            if core.packets < MEANINGFUL { "-".into() } else { Cell::Decimal(core.cycles_per_packet) },
         ]);
         let counts = sizes.iter().map(|size| core.burst_histogram.get(size).copied().unwrap_or_default());
         bursts.row(std::iter::once(Cell::from(format!("core {}", core.core))).chain(counts.map(Cell::from)));
@@ -256,7 +260,7 @@ fn neighbors(neighbors: &[NeighborReport]) -> View {
 }
 
 fn version(version: &VersionReport) -> View {
-    View { tables: vec![], text: format!("thruway {}\n{}\n", version.thruway, version.dpdk) }
+    View { tables: vec![], text: format!("thruway {}\nDPDK {}\n", version.thruway, version.dpdk) }
 }
 
 /// As a file that would be the same configuration.
@@ -267,8 +271,13 @@ fn config(config: &ConfigReport) -> View {
 
 /// The answer to `route get`, in the manner of `ip route get`.
 pub(super) fn route_get(report: &RouteGetReport) -> String {
-    let mut words = vec![report.address.to_string()];
-    if let Some(nexthop) = &report.nexthop {
+    let route = report.route.as_ref();
+    let special = route.map(|route| route.kind).filter(|kind| matches!(kind, RouteKind::Local | RouteKind::Broadcast));
+    let mut words: Vec<String> = special.map(|kind| kind.name().to_owned()).into_iter().collect();
+    words.push(report.address.to_string());
+    // What is not sent has no next hop, but its route may name a port.
+    let of_route = || special.and(route).and_then(|route| route.nexthops.first());
+    if let Some(nexthop) = report.nexthop.as_ref().or_else(of_route) {
         if let Some(via) = nexthop.via {
             words.push(format!("via {via}"));
         }
@@ -280,10 +289,9 @@ pub(super) fn route_get(report: &RouteGetReport) -> String {
     if let Some(reason) = &report.drop {
         words.push(format!("dropped as {reason}"));
     }
-    words.push(match &report.route {
-        Some(route) => format!("(route {} {}, {})", route.kind.name(), route.prefix, route.origin.name()),
-        None => "(no route)".to_owned(),
-    });
+    if let Some(route) = route {
+        words.push(format!("(route {} {}, {})", route.kind.name(), route.prefix, route.origin.name()));
+    }
     format!("{}\n", words.join(" "))
 }
 
@@ -293,4 +301,58 @@ fn via(nexthop: &NextHopReport) -> String {
 
 fn list<T: ToString>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::report::Origin;
+
+    #[test]
+    fn a_few_packets_have_no_average() {
+        let core = |packets| CoreReport {
+            core: 1,
+            port_queues: vec![],
+            polls: 1,
+            busy_polls: 1,
+            packets,
+            cycles_per_packet: 1234.5,
+            burst_histogram: [].into(),
+        };
+        assert!(cores(&[core(99)]).render(None, false).lines().nth(1).unwrap_or_default().ends_with(" -"));
+        assert!(cores(&[core(100)]).render(None, false).contains(" 1234.5"));
+    }
+
+    fn got(kind: RouteKind, prefix: &str, sent: bool, drop: Option<&str>) -> String {
+        let nexthop = NextHopReport { via: None, port: "p0".to_owned(), weight: 1, resolved: true };
+        let nexthops = vec![nexthop.clone()];
+        let route = RouteReport { prefix: prefix.parse().unwrap(), kind, nexthops, origin: Origin::Connected };
+        route_get(&RouteGetReport {
+            address: "192.0.2.1".parse().unwrap(),
+            route: Some(route),
+            nexthop: sent.then_some(nexthop),
+            mac: sent.then_some(crate::units::MacAddr([2, 0, 0, 0, 0, 1])),
+            drop: drop.map(str::to_owned),
+        })
+    }
+
+    #[test]
+    fn the_ways_of_a_packet_are_told_as_ip_does() {
+        assert_eq!(
+            got(RouteKind::Unicast, "192.0.2.0/24", true, None),
+            "192.0.2.1 dev p0 lladdr 02:00:00:00:00:01 (route unicast 192.0.2.0/24, connected)\n"
+        );
+        assert_eq!(
+            got(RouteKind::Local, "192.0.2.1/32", false, Some("local")),
+            "local 192.0.2.1 dev p0 dropped as local (route local 192.0.2.1/32, connected)\n"
+        );
+        assert_eq!(
+            got(RouteKind::Broadcast, "192.0.2.1/32", false, Some("directed_broadcast")),
+            "broadcast 192.0.2.1 dev p0 dropped as directed_broadcast (route broadcast 192.0.2.1/32, connected)\n"
+        );
+        let address = "203.0.113.1".parse().unwrap();
+        let drop = Some("no_route".to_owned());
+        let none = RouteGetReport { address, route: None, nexthop: None, mac: None, drop };
+        assert_eq!(route_get(&none), "203.0.113.1 dropped as no_route\n");
+    }
 }

@@ -27,12 +27,14 @@ pub fn load(path: &Path) -> Result<Config, ConfigErrors> {
             Err(ConfigErrors::of_file(&name, "is a directory".to_owned(), NO_TEXT))
         }
         Err(error) => {
-            let remedy = match error.kind() {
-                io::ErrorKind::NotFound => "the path of a configuration file",
-                io::ErrorKind::PermissionDenied => "a file that this user may read",
-                _ => NO_TEXT,
+            let (what, remedy) = match error.kind() {
+                io::ErrorKind::NotFound => ("no such file".to_owned(), "give the path of a configuration file"),
+                io::ErrorKind::PermissionDenied => {
+                    ("permission denied".to_owned(), "give a file that this user may read")
+                }
+                _ => (format!("cannot be read: {error}"), NO_TEXT),
             };
-            Err(ConfigErrors::of_file(&name, format!("cannot be read: {error}"), remedy))
+            Err(ConfigErrors::of_file(&name, what, remedy))
         }
     }
 }

@@ -56,7 +56,7 @@ pub enum ControlError {
         directory: PathBuf,
     },
     /// A system call failed.
-    #[error("cannot {what} {path}: {source}")]
+    #[error("cannot {what} {path}: {source}: set control.socket or give --socket")]
     System {
         /// What was tried.
         what: &'static str,

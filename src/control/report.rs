@@ -246,7 +246,7 @@ pub struct RouteReport {
     pub prefix: IpNet,
     /// What happens to packets to them.
     pub kind: RouteKind,
-    /// Where they go; empty unless the kind is unicast.
+    /// Where they go; for local and broadcast the port that the address belongs to; empty for blackholes.
     pub nexthops: Vec<NextHopReport>,
     /// Who made it.
     pub origin: Origin,
@@ -319,7 +319,7 @@ pub enum NeighborState {
 pub struct VersionReport {
     /// Thruway's version.
     pub thruway: String,
-    /// DPDK's, as it calls itself.
+    /// DPDK's, for example `22.11.11`.
     pub dpdk: String,
 }
 

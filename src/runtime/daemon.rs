@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::control::server::Server;
 use crate::datapath::Isa;
 use crate::tables::Tables;
-use dpdk::Eal;
+use dpdk::{Eal, EalError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -58,16 +58,19 @@ pub(super) fn start_eal(config: &Config, extra: u32) -> Result<Eal, RuntimeError
         return Err(RuntimeError::NoSuchCore { core, allowed: machine::ranges(&allowed) });
     }
     let pool = PoolPlan::new(config, extra);
-    let (arguments, pages) = plan::eal_arguments(config, &pool, machine::free_hugepages())?;
+    let hugepages = machine::hugepages();
+    let (arguments, pages) = plan::eal_arguments(config, &pool, hugepages.free())?;
     if pages == Pages::Plain && !config.runtime.eal_args.iter().any(|argument| argument == "--no-huge") {
         log::warn!(
-            "packets are in plain pages, which costs speed: reserve hugepages for {} MiB (sysctl \
-             vm.nr_hugepages=N) and mount them (mount -t hugetlbfs nodev /dev/hugepages)",
-            pool.bytes() >> 20
+            "packets are in plain pages, which costs speed: {} MiB of hugepages are needed, and {hugepages}",
+            plan::memory(config, &pool)
         );
     }
     log::debug!("EAL arguments: {}", arguments.join(" "));
-    Ok(Eal::init(&arguments)?)
+    Eal::init(&arguments).map_err(|error| match error {
+        EalError::PrefixTaken { .. } => RuntimeError::PrefixTaken { prefix: config.runtime.file_prefix.clone() },
+        error => error.into(),
+    })
 }
 
 /// Brings up ports, tables and workers. DPDK runs.
@@ -77,7 +80,8 @@ pub(super) fn start(config: Config, isa: Isa, extra: u32) -> Result<Running, Run
     let mut tables = Tables::new(ports::for_tables(&config, &active), Box::new(std::thread::yield_now))?;
     load(&mut tables, &config)?;
     let workers = Workers::start(&config, &active, &tables.current(), isa)?;
-    log::info!("{} workers, {} validation", workers.counters.len(), isa.name());
+    let count = workers.counters.len();
+    log::info!("{count} worker{}, {} validation", if count == 1 { "" } else { "s" }, isa.name());
     Ok(Running { workers, tables, ports: active, config })
 }
 

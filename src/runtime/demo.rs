@@ -12,7 +12,7 @@ use super::{daemon, machine, ports};
 use crate::config::{self, Config};
 use crate::datapath::Isa;
 use crate::drop_reason::DropReason;
-use crate::generate::Profile;
+use crate::generate::{GeneratedFrame, Profile};
 use crate::tables::Tables;
 use crate::units::{CoreId, MacAddr, PortId};
 use arrayvec::ArrayVec;
@@ -32,10 +32,10 @@ const PLACES: u32 = 1024;
 const TRAIN: usize = 32;
 
 /// Different frames for each port.
-const FRAMES: usize = 1024;
+const FRAMES: usize = 1000;
 
-/// One frame in so many hundreds must be dropped.
-const BAD_PERCENT: u8 = 5;
+/// Of a hundred frames, so many must be dropped.
+const BAD_PERCENT: usize = 5;
 
 /// The kinds of bad frames.
 const BAD: [DropReason; 5] = [
@@ -45,6 +45,9 @@ const BAD: [DropReason; 5] = [
     DropReason::Truncated,
     DropReason::NotOurMac,
 ];
+
+/// Lines are shorter than this.
+const COLUMNS: usize = 100;
 
 /// How long packets under way get to arrive when the source has stopped.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -68,7 +71,8 @@ pub fn demo(seconds: u64, json: bool) -> Result<(), RuntimeError> {
     }
     let (active, pools) = ports::start_devices(&config, &PoolPlan::new(&config, 4 * PLACES + FRAMES as u32), devices)?;
     let pool = pools.into_iter().next().ok_or_else(|| RuntimeError::Demo("there is no packet pool".to_owned()))?;
-    let frames: Vec<Vec<Vec<u8>>> = active.iter().enumerate().map(|(port, active)| frames(port, active.mac)).collect();
+    let frames: Vec<Vec<GeneratedFrame>> =
+        active.iter().enumerate().map(|(port, active)| frames(port, active.mac)).collect();
     let mut tables = Tables::new(ports::for_tables(&config, &active), Box::new(std::thread::yield_now))?;
     daemon::load(&mut tables, &config)?;
     let workers = Workers::start(&config, &active, &tables.current(), Isa::detect())?;
@@ -130,8 +134,8 @@ fn configuration() -> Result<Config, RuntimeError> {
     config::parse(&text, "demo").map_err(|errors| RuntimeError::Demo(errors.to_string()))
 }
 
-/// What comes in by a port: three quarters IPv4, and to behind the other port.
-fn frames(port: usize, mac: MacAddr) -> Vec<Vec<u8>> {
+/// What comes in by a port: three quarters IPv4, and to behind the other port. Bad frames are spread evenly.
+fn frames(port: usize, mac: MacAddr) -> Vec<GeneratedFrame> {
     let (v4, v6) = if port == 0 { (0x0a80_0000, 0xb) } else { (0x0a00_0000, 0xa) };
     let network = (0x2001_0db8_u128 << 32 | v6 << 16) << 64;
     let profile = Profile {
@@ -141,11 +145,15 @@ fn frames(port: usize, mac: MacAddr) -> Vec<Vec<u8>> {
         destinations_v4: (0..256).map(|host| Ipv4Addr::from(v4 | host << 8)).collect(),
         destinations_v6: (0..256).map(|host| Ipv6Addr::from(network | host)).collect(),
         ipv6_percent: 25,
-        bad_percent: BAD_PERCENT,
+        bad_percent: 0,
         bad_reasons: BAD.to_vec(),
         frame_len: 64,
     };
-    profile.frames().take(FRAMES).map(|frame| frame.bytes).collect()
+    let spoiled = Profile { bad_percent: 100, seed: profile.seed + 2, ..profile.clone() };
+    // Not every way of being bad is one of IPv6: such a frame stays good.
+    let mut bad = spoiled.frames().filter(|frame| frame.reason.is_some());
+    let frame = |(place, good)| if place % (100 / BAD_PERCENT) == 0 { bad.next() } else { Some(good) };
+    profile.frames().take(FRAMES).enumerate().filter_map(frame).collect()
 }
 
 /// The other ends of a port's rings.
@@ -166,21 +174,22 @@ struct Shared {
 /// Sends and takes back until told to stop, then only takes back until it is over.
 fn run_source(
     mut wires: Vec<Wire>,
-    frames: &[Vec<Vec<u8>>],
+    frames: &[Vec<GeneratedFrame>],
     pool: &Mempool,
     shared: &Shared,
 ) -> Result<(), RuntimeError> {
     let _registered = dpdk::thread::register()?;
     let mut burst = ArrayVec::<Mbuf, TRAIN>::new();
-    let mut next = 0;
+    // Each wire sends its frames in turn, all of them.
+    let mut next = vec![0; wires.len()];
     while !shared.over.load(Relaxed) {
         let mut idle = true;
-        for (wire, frames) in wires.iter_mut().zip(frames) {
+        for ((wire, frames), next) in wires.iter_mut().zip(frames).zip(&mut next) {
             if !shared.stop.load(Relaxed) && wire.to_port.capacity() > 0 && pool.alloc_bulk(&mut burst, TRAIN) > 0 {
                 for packet in &mut burst {
                     // No frame is longer than a buffer.
-                    let _ = packet.extend_from_slice(&frames[next % frames.len()]);
-                    next += 1;
+                    let _ = packet.extend_from_slice(&frames[*next % frames.len()].bytes);
+                    *next += 1;
                 }
                 let sent = wire.to_port.enqueue(&mut burst);
                 shared.offered.fetch_add(sent as u64, Relaxed);
@@ -256,13 +265,12 @@ impl Screen {
         }
         let workers = &running.config.runtime.worker_cores;
         self.line(&format!(
-            "Two ports in memory, {} routes, {} worker on core {}. A source beside it sends IPv4 and IPv6 (3 to 1) in\n\
-             64-byte frames, some of them bad on purpose, and takes back what is forwarded.\n\n\
+            "Two ports in memory, {} routes, one worker on core {}. A source beside it sends IPv4 and\n\
+             IPv6 (3 to 1) in 64-byte frames, {BAD_PERCENT} % of them bad on purpose, and takes back what is forwarded.\n\n\
              Mpps: million packets forwarded per second (what the source can send; the worker can do more)\n\
-             drops: packets that must not be forwarded, each counted under its reason\n\
+             drops: the bad packets, and good ones that the source took back too late (tx_full)\n\
              cycles/packet: time-stamp counter cycles from receive to transmit, all included\n",
             running.config.routes.len(),
-            workers.len(),
             machine::ranges(workers),
         ));
     }
@@ -302,12 +310,11 @@ impl Screen {
             if totals.is_at_rest() { ": every packet is accounted for" } else { "? Packets are MISSING" }
         ));
         for (reason, count) in reasons() {
-            self.line(&format!("  {count:>12} {:<16} {}", reason.name(), reason.explanation().trim()));
+            self.line(&reason_line(reason, count));
         }
         let bursts = running.workers.counters.iter().map(|worker| worker.busy_polls.get()).sum::<u64>();
         self.line(&format!(
-            "  on average {:.1} packets a burst, {cycles:.0} cycles a packet; the more packets a burst, the fewer \
-             cycles each",
+            "  {:.1} packets a burst, {cycles:.0} cycles a packet; the more packets a burst, the fewer cycles each",
             received as f64 / bursts.max(1) as f64
         ));
         for position in 0..running.config.ports.len() {
@@ -315,5 +322,44 @@ impl Screen {
             let name = &running.config.ports[position].name;
             self.line(&format!("  port {name}: received {rx}, sent {tx}"));
         }
+    }
+}
+
+/// How often packets were dropped for a reason and what it means, on a line of less than [`COLUMNS`].
+fn reason_line(reason: DropReason, count: u64) -> String {
+    let explanation = reason.explanation().trim();
+    // The sentence, without the documents it rests on.
+    let meaning = explanation.split(" (RFC").next().unwrap_or(explanation).trim_end_matches('.');
+    let start = format!("{count:>10} {:<14} ", reason.name());
+    let room = COLUMNS.saturating_sub(start.len());
+    let meaning = if meaning.len() < room { meaning } else { meaning.split([':', ',']).next().unwrap_or(meaning) };
+    format!("{start}{meaning}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_frames_are_bad_as_is_said() {
+        for port in 0..2 {
+            let frames = frames(port, MacAddr([0; 6]));
+            assert_eq!(frames.len(), FRAMES);
+            let bad: Vec<_> = frames.iter().filter_map(|frame| frame.reason).collect();
+            assert_eq!(bad.len() * 100, FRAMES * BAD_PERCENT);
+            assert!(BAD.iter().all(|reason| bad.contains(reason)), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn reasons_fit_their_line() {
+        for &reason in DropReason::ALL {
+            let line = reason_line(reason, 99_999_999);
+            assert!(line.len() < COLUMNS && !line.contains("RFC") && line.len() > 30, "{line}");
+        }
+        assert_eq!(
+            reason_line(DropReason::BadChecksum, 7),
+            "         7 bad_checksum   The IPv4 header checksum is wrong"
+        );
     }
 }

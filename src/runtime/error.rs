@@ -5,6 +5,7 @@ use crate::tables::TableError;
 use crate::units::CoreId;
 use dpdk::{EalError, PoolError, PortError, RingError};
 use std::io;
+use std::path::PathBuf;
 
 /// Why the forwarder does not start, or stops. One sentence each: the thing, the reason, the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,23 @@ pub enum RuntimeError {
     /// DPDK does not start, or a thread cannot join it.
     #[error(transparent)]
     Eal(#[from] EalError),
+    /// Another DPDK process has the prefix.
+    #[error(
+        "DPDK does not start: another process on this host has the prefix {prefix}: stop it, or choose another prefix \
+         (runtime.file_prefix)"
+    )]
+    PrefixTaken {
+        /// The prefix.
+        prefix: String,
+    },
+    /// A file of results cannot be written.
+    #[error("cannot write {}: {source}: give --json a file that this user may write", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
     /// A port cannot be brought up.
     #[error("port {name}: {source}")]
     Port {

@@ -202,7 +202,9 @@ impl Forwarder for Running {
     }
 
     fn version(&mut self) -> VersionReport {
-        VersionReport { thruway: env!("CARGO_PKG_VERSION").to_owned(), dpdk: dpdk::eal::version() }
+        let dpdk = dpdk::eal::version();
+        let dpdk = dpdk.strip_prefix("DPDK ").unwrap_or(&dpdk).to_owned();
+        VersionReport { thruway: env!("CARGO_PKG_VERSION").to_owned(), dpdk }
     }
 
     fn config(&mut self) -> ConfigReport {
@@ -211,17 +213,25 @@ impl Forwarder for Running {
 
     fn route_to(&mut self, address: IpAddr) -> Result<RouteGetReport, Refusal> {
         let verdict = self.tables.lookup(address);
-        let route = verdict.prefix.and_then(|prefix| self.tables.route(prefix)).map(|entry| self.route_report(entry));
-        let next_hop = |port| NextHopReport {
-            via: verdict.via,
-            port: self.port_name(port),
-            weight: 1,
-            resolved: verdict.mac.is_some(),
+        let next_hop =
+            |port, resolved| NextHopReport { via: verdict.via, port: self.port_name(port), weight: 1, resolved };
+        let kind = match verdict.dropped {
+            Some(DropReason::Local) => Some(RouteKind::Local),
+            Some(DropReason::DirectedBroadcast) => Some(RouteKind::Broadcast),
+            _ => None,
         };
+        let route = verdict.prefix.and_then(|prefix| match kind {
+            Some(kind) => {
+                let nexthops = verdict.port.map(|port| next_hop(port, true)).into_iter().collect();
+                Some(RouteReport { prefix, kind, nexthops, origin: Origin::Connected })
+            }
+            None => self.tables.route(prefix).map(|entry| self.route_report(entry)),
+        });
+        let sent_by = verdict.port.filter(|_| kind.is_none());
         Ok(RouteGetReport {
             address,
             route,
-            nexthop: verdict.port.map(next_hop),
+            nexthop: sent_by.map(|port| next_hop(port, verdict.mac.is_some())),
             mac: verdict.mac,
             drop: verdict.dropped.map(|reason| reason.name().to_owned()),
         })

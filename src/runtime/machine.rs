@@ -3,6 +3,7 @@
 use super::error::RuntimeError;
 use crate::units::CoreId;
 use rustix::thread::{CpuSet, sched_getaffinity};
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -25,19 +26,61 @@ pub(super) fn ranges(cores: &[CoreId]) -> String {
     runs.iter().map(run).collect::<Vec<_>>().join(",")
 }
 
-/// Bytes in hugepages that are free and in a file system this process can use.
-pub(super) fn free_hugepages() -> u64 {
+/// What there is of hugepages for this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Hugepages {
+    /// No file system for them is mounted.
+    NotMounted,
+    /// One is, here, but this process may not write to it.
+    NotWritable(String),
+    /// So many bytes are free.
+    Free(u64),
+}
+
+impl Hugepages {
+    /// Bytes that are free and that this process can use.
+    pub fn free(&self) -> u64 {
+        match self {
+            Self::Free(bytes) => *bytes,
+            Self::NotMounted | Self::NotWritable(_) => 0,
+        }
+    }
+}
+
+/// Why there are not enough, and what to do.
+impl fmt::Display for Hugepages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotMounted => f.write_str("no hugetlbfs is mounted: mount -t hugetlbfs nodev /dev/hugepages"),
+            Self::NotWritable(directory) => {
+                write!(f, "{directory} is not writable for this user: run as root, or change its owner")
+            }
+            Self::Free(bytes) => write!(f, "{} MiB are free: reserve more (sysctl vm.nr_hugepages=N)", bytes >> 20),
+        }
+    }
+}
+
+/// The hugepages for this process.
+pub(super) fn hugepages() -> Hugepages {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let usable = mounts.lines().filter_map(|line| {
+    let writable = |directory: &str| rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok();
+    hugepages_in(&mounts, writable, Path::new("/sys/kernel/mm/hugepages"))
+}
+
+fn hugepages_in(mounts: &str, writable: impl Fn(&str) -> bool, sizes: &Path) -> Hugepages {
+    let directories = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(1);
         let (directory, kind) = (fields.next()?, fields.next()?);
-        let writable = || rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok();
-        (kind == "hugetlbfs" && writable()).then_some(())
+        (kind == "hugetlbfs").then_some(directory)
     });
-    if usable.count() == 0 {
-        return 0;
+    let mut refused = Hugepages::NotMounted;
+    for directory in directories {
+        if writable(directory) {
+            return Hugepages::Free(free_in(sizes));
+        }
+        refused = Hugepages::NotWritable(directory.to_owned());
     }
-    free_in(Path::new("/sys/kernel/mm/hugepages"))
+    refused
 }
 
 fn free_in(sizes: &Path) -> u64 {
@@ -72,6 +115,14 @@ mod tests {
             fs::create_dir(sizes.path().join(name)).unwrap();
             fs::write(sizes.path().join(name).join("free_hugepages"), free).unwrap();
         }
-        assert_eq!(free_in(sizes.path()), 3 * (2 << 20) + 2 * (1 << 30));
+        let free = Hugepages::Free(3 * (2 << 20) + 2 * (1 << 30));
+        let mounts =
+            "proc /proc proc rw 0 0\nnodev /mnt/huge hugetlbfs rw 0 0\nnodev /dev/hugepages hugetlbfs rw 0 0\n";
+        assert_eq!(hugepages_in(mounts, |directory| directory == "/dev/hugepages", sizes.path()), free);
+        let refused = Hugepages::NotWritable("/dev/hugepages".to_owned());
+        assert_eq!(hugepages_in(mounts, |_| false, sizes.path()), refused);
+        assert_eq!(refused.free(), 0);
+        let elsewhere = "nodev /hugetlbfs tmpfs rw 0 0\n";
+        assert_eq!(hugepages_in(elsewhere, |_| true, sizes.path()), Hugepages::NotMounted);
     }
 }

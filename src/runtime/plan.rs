@@ -50,7 +50,7 @@ impl PoolPlan {
         let mtu = config.ports.iter().map(|port| port.mtu).max().unwrap_or(1500);
         let data_room = (HEADROOM + u32::from(mtu) + FRAME_OVERHEAD).next_multiple_of(64).max(2048 + HEADROOM);
         let arithmetic = format!(
-            "{rx} receive descriptors + {tx} transmit descriptors + {held} held by {workers} workers and control + \
+            "{rx} receive descriptors + {tx} transmit descriptors + {held} held by the workers ({workers}) and control + \
              {reserve} in drivers = {count} buffers of {} bytes = {} MiB",
             data_room + BUFFER_OVERHEAD,
             (u64::from(count) * u64::from(data_room + BUFFER_OVERHEAD)).div_ceil(MIB),
@@ -73,6 +73,19 @@ pub(super) enum Pages {
     Plain,
 }
 
+/// The least memory with which a pool can be made, in MiB.
+fn needed(pool: &PoolPlan) -> u64 {
+    pool.bytes().div_ceil(MIB) + EAL_RESERVE
+}
+
+/// The memory that DPDK gets, in MiB.
+pub(super) fn memory(config: &Config, pool: &PoolPlan) -> u64 {
+    match config.runtime.memory {
+        Memory::Auto => needed(pool),
+        Memory::Bytes(bytes) => bytes.div_ceil(MIB),
+    }
+}
+
 /// The EAL's arguments for a configuration. `free_hugepages` is in bytes.
 ///
 /// # Errors
@@ -84,11 +97,7 @@ pub(super) fn eal_arguments(
     free_hugepages: u64,
 ) -> Result<(Vec<String>, Pages), RuntimeError> {
     let runtime = &config.runtime;
-    let needed = pool.bytes().div_ceil(MIB) + EAL_RESERVE;
-    let given = match runtime.memory {
-        Memory::Auto => needed,
-        Memory::Bytes(bytes) => bytes.div_ceil(MIB),
-    };
+    let (needed, given) = (needed(pool), memory(config, pool));
     if given < needed {
         let arithmetic = format!("{} + {EAL_RESERVE} MiB for DPDK itself", pool.arithmetic);
         return Err(RuntimeError::Memory { given, needed, arithmetic });

@@ -322,6 +322,12 @@ impl Tables {
             return Err(TableError::NotAStation(address, mac));
         }
         self.check_not_ours(address)?;
+        let is_broadcast = matches!(self.fixed.get(&IpNet::from(address)), Some(Rule::DirectedBroadcast(_)));
+        let v6_link_local = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
+        let mut reserved = never_forwarded_v4().iter().chain(never_forwarded_v6());
+        if is_broadcast || (!v6_link_local && reserved.any(|(range, _)| range.contains(&address))) {
+            return Err(TableError::NotAStation(address, mac));
+        }
         let exists = self.neighbors.contains_key(&(address, port));
         if exists && !replace {
             return Err(TableError::NeighborExists(address, self.port_name(port)));
@@ -394,8 +400,8 @@ impl Tables {
     fn next_hop(&self, prefix: IpNet, rule: Rule) -> Option<NextHopId> {
         match rule {
             Rule::Reserved(reason) => Some(self.adjacencies.dropping(reason)),
-            Rule::Local => Some(self.adjacencies.dropping(DropReason::Local)),
-            Rule::DirectedBroadcast => Some(self.adjacencies.dropping(DropReason::DirectedBroadcast)),
+            Rule::Local(_) => Some(self.adjacencies.dropping(DropReason::Local)),
+            Rule::DirectedBroadcast(_) => Some(self.adjacencies.dropping(DropReason::DirectedBroadcast)),
             Rule::Static(RouteAction::Blackhole) => Some(self.adjacencies.dropping(DropReason::Blackhole)),
             Rule::Static(RouteAction::Via { address, port }) => self.adjacencies.via(address, port),
             Rule::Host(port) => self.adjacencies.via(prefix.addr(), port),

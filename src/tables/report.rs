@@ -39,11 +39,12 @@ pub struct NeighborEntry {
 /// What becomes of a packet to one destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The longest prefix that matches; `None` if none does.
+    /// The destinations of the route it takes: the longest prefix that matches, but the connected network for a
+    /// neighbour on it; `None` if none matches.
     pub prefix: Option<IpNet>,
-    /// Who it is sent to.
+    /// The next hop it is sent to; `None` if that is the destination itself, or it is not sent.
     pub via: Option<IpAddr>,
-    /// Where it leaves.
+    /// Where it leaves; for an address of ours or a directed broadcast, the port whose address makes it one.
     pub port: Option<PortId>,
     /// The neighbour's MAC address, if known.
     pub mac: Option<MacAddr>,
@@ -91,19 +92,28 @@ impl Tables {
         let Some((prefix, rule)) = matching.and_then(|prefix| Some((prefix, self.rule(prefix)?))) else {
             return drop(DropReason::NoRoute);
         };
-        let send = |via, port| {
-            let mac = self.neighbors.get(&(via, port)).map(|(mac, _)| *mac);
+        let send = |prefix, next_hop, port| {
+            let mac = self.neighbors.get(&(next_hop, port)).map(|(mac, _)| *mac);
             let dropped = mac.is_none().then_some(DropReason::NeighborUnresolved);
-            Verdict { prefix: Some(prefix), via: Some(via), port: Some(port), mac, dropped }
+            let via = (next_hop != address).then_some(next_hop);
+            Verdict { prefix: Some(prefix), via, port: Some(port), mac, dropped }
         };
         match rule {
             Rule::Reserved(reason) => drop(reason),
-            Rule::Local => drop(DropReason::Local),
-            Rule::DirectedBroadcast => drop(DropReason::DirectedBroadcast),
+            Rule::Local(port) => Verdict { port: Some(port), ..drop(DropReason::Local) },
+            Rule::DirectedBroadcast(port) => Verdict { port: Some(port), ..drop(DropReason::DirectedBroadcast) },
             Rule::Static(RouteAction::Blackhole) => drop(DropReason::Blackhole),
-            Rule::Static(RouteAction::Via { address, port }) => send(address, port),
-            Rule::Host(port) | Rule::Connected(port) => send(address, port),
+            Rule::Static(RouteAction::Via { address: next_hop, port }) => send(prefix, next_hop, port),
+            Rule::Host(port) => send(self.network_of(address, port).unwrap_or(prefix), address, port),
+            Rule::Connected(port) => send(prefix, address, port),
         }
+    }
+
+    /// The longest of a port's connected networks that an address is on.
+    fn network_of(&self, address: IpAddr, port: PortId) -> Option<IpNet> {
+        let networks = self.ports.get(port.index()).map_or(&[][..], |port| &port.addresses);
+        let on_link = networks.iter().filter(|network| network.contains(&address));
+        on_link.max_by_key(|network| network.prefix_len()).map(IpNet::trunc)
     }
 
     fn connected(&self, after: Option<IpNet>) -> impl Iterator<Item = RouteEntry> + '_ {

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Reserved(DropReason),
-    Local,
-    DirectedBroadcast,
+    Local(PortId),
+    DirectedBroadcast(PortId),
     Static(RouteAction),
     Host(PortId),
     Connected(PortId),
@@ -22,22 +22,25 @@ pub(super) enum Rule {
 /// The rules that follow from the ports alone. Where two claim a prefix, the stronger stays.
 pub(super) fn fixed_rules(ports: &[TablePort]) -> HashMap<IpNet, Rule> {
     let mut rules = HashMap::new();
-    for (position, port) in ports.iter().enumerate() {
-        for network in &port.addresses {
-            rules.insert(network.trunc(), Rule::Connected(PortId(position as u16)));
-        }
+    let networks = || {
+        let of_port = |(position, port)| (PortId(position as u16), port);
+        let numbered = ports.iter().enumerate().map(of_port);
+        numbered.flat_map(|(id, port): (_, &TablePort)| port.addresses.iter().map(move |network| (id, *network)))
+    };
+    for (port, network) in networks() {
+        rules.insert(network.trunc(), Rule::Connected(port));
     }
-    for network in ports.iter().flat_map(|port| &port.addresses) {
+    for (port, network) in networks() {
         if let IpNet::V4(network) = network
             && network.prefix_len() <= 30
         {
             for address in [network.network(), network.broadcast()] {
-                rules.insert(IpNet::V4(Ipv4Net::from(address)), Rule::DirectedBroadcast);
+                rules.insert(IpNet::V4(Ipv4Net::from(address)), Rule::DirectedBroadcast(port));
             }
         }
     }
-    for network in ports.iter().flat_map(|port| &port.addresses) {
-        rules.insert(IpNet::from(network.addr()), Rule::Local);
+    for (port, network) in networks() {
+        rules.insert(IpNet::from(network.addr()), Rule::Local(port));
     }
     for &(range, reason) in never_forwarded_v4().iter().chain(never_forwarded_v6()) {
         rules.insert(range, Rule::Reserved(reason));

@@ -83,6 +83,28 @@ fn a_router_without_routes_knows_its_networks() {
 }
 
 #[test]
+fn a_verdict_names_the_route_that_is_taken() {
+    let mut tables = tables();
+    let said = |tables: &Tables, address| {
+        let verdict = tables.lookup(ip(address));
+        (verdict.prefix.map(|prefix| prefix.to_string()), verdict.via, verdict.port.map(|port| port.0))
+    };
+    let is = |prefix: &str, via: Option<&str>, port| (Some(prefix.to_owned()), via.map(ip), Some(port));
+    assert_eq!(said(&tables, "198.51.100.9"), is("198.51.100.0/25", None, 1));
+    tables.add_neighbor(ip("198.51.100.9"), MACS[0], PortId(1)).unwrap();
+    tables.add_neighbor(ip("2001:db8:1::9"), MACS[0], PortId(0)).unwrap();
+    assert_eq!(said(&tables, "198.51.100.9"), is("198.51.100.0/25", None, 1));
+    assert_eq!(said(&tables, "2001:db8:1::9"), is("2001:db8:1::/64", None, 0));
+    // A route to a part of the network takes the neighbour along.
+    tables.add_route(net("198.51.100.8/29"), via("192.0.2.2", 0)).unwrap();
+    assert_eq!(said(&tables, "198.51.100.9"), is("198.51.100.8/29", Some("192.0.2.2"), 0));
+    assert_eq!(said(&tables, "198.51.100.1"), is("198.51.100.1/32", None, 1));
+    assert_eq!(said(&tables, "198.51.100.127"), is("198.51.100.127/32", None, 1));
+    assert_eq!(said(&tables, "2001:db8:2::1"), is("2001:db8:2::1/128", None, 1));
+    assert_eq!(said(&tables, "8.8.8.8"), (None, None, None));
+}
+
+#[test]
 fn routes_follow_their_neighbors() {
     let mut tables = tables();
     tables.add_route(net("10.0.0.0/8"), via("192.0.2.2", 0)).unwrap();
@@ -119,6 +141,8 @@ fn refused_changes_change_nothing() {
         tables.add_neighbor(ip("192.0.2.2"), MACS[1], PortId(0)),
         tables.add_neighbor(ip("192.0.2.3"), MacAddr([0xff; 6]), PortId(0)),
         tables.add_neighbor(ip("192.0.2.1"), MACS[1], PortId(0)),
+        tables.add_neighbor(ip("192.0.2.255"), MACS[1], PortId(0)),
+        tables.add_neighbor(ip("127.0.0.1"), MACS[1], PortId(0)),
         tables.delete_neighbor(ip("192.0.2.2"), PortId(1)),
     ];
     for result in refused {

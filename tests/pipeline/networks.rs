@@ -67,7 +67,10 @@ impl Change {
             }
             Self::Neighbor { neighbor, replace } => {
                 let same = |it: &ReferenceNeighbor| (it.address, it.port) == (neighbor.address, neighbor.port);
-                if is_ours(router, neighbor.address) || (router.neighbors.iter().any(same) && !replace) {
+                if is_ours(router, neighbor.address)
+                    || is_broadcast(router, neighbor.address)
+                    || (router.neighbors.iter().any(same) && !replace)
+                {
                     return false;
                 }
                 router.neighbors.retain(|it| !same(it));
@@ -100,6 +103,14 @@ impl Change {
         };
         result.is_ok()
     }
+}
+
+/// The network and the broadcast address of an IPv4 network are no station's.
+fn is_broadcast(router: &Reference, address: IpAddr) -> bool {
+    let networks = router.ports.iter().flat_map(|port| &port.addresses);
+    networks
+        .filter(|net| net.addr().is_ipv4() && net.prefix_len() <= 30)
+        .any(|net| address == net.network() || address == net.broadcast())
 }
 
 /// One to four ports, each on a network of either family; no routes, no neighbours.

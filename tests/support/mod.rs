@@ -117,7 +117,7 @@ impl Forwarder for Fake {
     }
 
     fn version(&mut self) -> VersionReport {
-        VersionReport { thruway: env!("CARGO_PKG_VERSION").into(), dpdk: "DPDK 22.11.0".into() }
+        VersionReport { thruway: env!("CARGO_PKG_VERSION").into(), dpdk: "22.11.0".into() }
     }
 
     fn config(&mut self) -> ConfigReport {

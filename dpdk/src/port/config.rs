@@ -119,9 +119,8 @@ pub(super) fn apply(port: &Port, config: &PortConfig) -> Result<Applied, PortErr
         conf.rxmode.mq_mode = dpdk_sys::RTE_ETH_MQ_RX_RSS;
         conf.rx_adv_conf.rss_conf.rss_hf = rss.0;
     }
-    messages::forget();
     // SAFETY: the port is open and stopped, and the structure is alive during the call.
-    Errno::check(unsafe { dpdk_sys::rte_eth_dev_configure(id, rx_queues, tx_queues, &conf) })
+    messages::attempt(|| Errno::check(unsafe { dpdk_sys::rte_eth_dev_configure(id, rx_queues, tx_queues, &conf) }))
         .map_err(|errno| port.step(format!("configure {rx_queues} RX and {tx_queues} TX queues"), errno))?;
 
     let (mtu, mtu_enforced) = set_mtu(port, config.mtu)?;
@@ -177,12 +176,15 @@ fn check_mtu(port: &Port, config: &PortConfig, info: &dpdk_sys::rte_eth_dev_info
 /// Sets the MTU; tells the one the port has, and whether the driver has a notion of it, as those of files and rings
 /// have not.
 fn set_mtu(port: &Port, wanted: u16) -> Result<(u16, bool), PortError> {
-    messages::forget();
     // SAFETY: the port is open and configured.
-    let enforced = match Errno::check(unsafe { dpdk_sys::rte_eth_dev_set_mtu(port.id(), wanted) }) {
+    let enforced = match messages::attempt(|| Errno::check(unsafe { dpdk_sys::rte_eth_dev_set_mtu(port.id(), wanted) }))
+    {
         Ok(_) => true,
         Err(Errno(libc::ENOTSUP)) => false,
-        Err(errno) => return Err(port.step(format!("set the MTU to {wanted}"), errno)),
+        Err(errno) => {
+            let (device, complaints) = (port.device().to_owned(), messages::complaints());
+            return Err(PortError::SetMtu { device, mtu: wanted, errno, complaints });
+        }
     };
     if !enforced && wanted != ETHERNET_MTU {
         log::info!("device {}: its driver has no MTU to set, and hands over frames of any length", port.device());
@@ -214,19 +216,18 @@ fn set_up_queues(
     let mut rx_conf = info.default_rxconf;
     rx_conf.offloads = rx_offloads.0;
     for (queue, pool) in (0_u16..).zip(&config.rx_pools) {
-        messages::forget();
         // SAFETY: the port is configured with more than `queue` queues; the pool lives as long as the environment.
-        Errno::check(unsafe {
-            dpdk_sys::rte_eth_rx_queue_setup(id, queue, rx_descriptors, node, &rx_conf, pool.raw())
-        })
-        .map_err(|errno| port.step(format!("set up RX queue {queue} with {rx_descriptors} descriptors"), errno))?;
+        let set_up =
+            || unsafe { dpdk_sys::rte_eth_rx_queue_setup(id, queue, rx_descriptors, node, &rx_conf, pool.raw()) };
+        messages::attempt(|| Errno::check(set_up()))
+            .map_err(|errno| port.step(format!("set up RX queue {queue} with {rx_descriptors} descriptors"), errno))?;
     }
     let mut tx_conf = info.default_txconf;
     tx_conf.offloads = tx_offloads.0;
     for queue in 0..config.tx_queues {
-        messages::forget();
         // SAFETY: the port is configured with more than `queue` queues.
-        Errno::check(unsafe { dpdk_sys::rte_eth_tx_queue_setup(id, queue, tx_descriptors, node, &tx_conf) })
+        let set_up = || unsafe { dpdk_sys::rte_eth_tx_queue_setup(id, queue, tx_descriptors, node, &tx_conf) };
+        messages::attempt(|| Errno::check(set_up()))
             .map_err(|errno| port.step(format!("set up TX queue {queue} with {tx_descriptors} descriptors"), errno))?;
     }
     Ok((rx_descriptors, tx_descriptors))

@@ -145,10 +145,12 @@ fn choose(found: &[(u16, String)], wanted: Option<u32>, open: &BTreeSet<u16>) ->
 /// Probes a device; the error is none when the name cannot even be handed to DPDK.
 fn probe(device: &str, arguments: &str, is_pci: bool) -> Result<(), Option<PortError>> {
     let c_arguments = CString::new(arguments).map_err(|_| None)?;
-    messages::forget();
     // SAFETY: the environment runs (its lock is held by the caller) and the string is terminated.
-    match Errno::check(unsafe { dpdk_sys::rte_dev_probe(c_arguments.as_ptr()) }) {
+    match messages::attempt(|| Errno::check(unsafe { dpdk_sys::rte_dev_probe(c_arguments.as_ptr()) })) {
         Ok(_) => Ok(()),
+        Err(_) if !is_pci && messages::complaints().contains("failed to parse device") => {
+            Err(Some(PortError::UnknownDevice { device: device.to_owned() }))
+        }
         Err(errno) => Err(Some(PortError::Probe {
             device: device.to_owned(),
             errno,

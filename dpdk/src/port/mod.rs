@@ -70,10 +70,9 @@ impl Port {
         }
         let raw = |rings: &[Arc<Ring>]| rings.iter().map(|ring| ring.raw()).collect::<Vec<_>>();
         let (raw_rx, raw_tx) = (raw(&rx), raw(&tx));
-        messages::forget();
         // SAFETY: the environment runs, the name is terminated, and the arrays are of the lengths given. The rings are
         // kept with the port, and nobody else has these sides of them.
-        let id = unsafe {
+        let make = || unsafe {
             dpdk_sys::rte_eth_from_rings(
                 c_name.as_ptr(),
                 raw_rx.as_ptr(),
@@ -83,14 +82,13 @@ impl Port {
                 0,
             )
         };
-        let Ok(id) = u16::try_from(id) else {
-            return Err(PortError::Probe {
-                device,
-                errno: Errno::last(),
-                complaints: messages::complaints(),
-                remedy: "Names of ports are unique and short, and a port has 16 queues at most",
-            });
-        };
+        let made = messages::attempt(|| u16::try_from(make()).map_err(|_| Errno::last()));
+        let id = made.map_err(|errno| PortError::Probe {
+            device: device.clone(),
+            errno,
+            complaints: messages::complaints(),
+            remedy: "Names of ports are unique and short, and a port has 16 queues at most",
+        })?;
         life.ports.insert(id);
         Ok(Self { id, device, _rings: rx.into_iter().chain(tx).collect() })
     }

@@ -72,9 +72,9 @@ impl RunningPort {
     /// Starts a port that is set up as `applied` says.
     pub(super) fn start(port: Port, config: &PortConfig, mut applied: Applied) -> Result<Self, PortError> {
         let id = port.id();
-        messages::forget();
         // SAFETY: the port is open, configured and stopped.
-        Errno::check(unsafe { dpdk_sys::rte_eth_dev_start(id) }).map_err(|errno| port.step("start", errno))?;
+        messages::attempt(|| Errno::check(unsafe { dpdk_sys::rte_eth_dev_start(id) }))
+            .map_err(|errno| port.step("start", errno))?;
         let taken = |count| (0..count).map(|_| AtomicBool::new(false)).collect();
         let running = Running {
             started: Started(id),
@@ -191,16 +191,15 @@ impl RunningPort {
 
 /// Sets whether frames for any address are received; tells what holds. A driver without the setting filters nothing.
 fn set_promiscuous(port: &Port, wanted: bool) -> Result<bool, PortError> {
-    messages::forget();
     // SAFETY: the port runs; both functions check its number.
-    let result = unsafe {
+    let set = || unsafe {
         if wanted {
             dpdk_sys::rte_eth_promiscuous_enable(port.id())
         } else {
             dpdk_sys::rte_eth_promiscuous_disable(port.id())
         }
     };
-    match Errno::check(result) {
+    match messages::attempt(|| Errno::check(set())) {
         Ok(_) => Ok(wanted),
         Err(Errno(libc::ENOTSUP)) => {
             if wanted {

@@ -3,7 +3,8 @@
 //! A [`Batch`] owns its packets and keeps, beside them, what the passes need of each: where its header
 //! is, how long it is, its lookup key, its next hop. Packets come in by [`Batch::receive`] and leave by
 //! [`Batch::packets`] or by being dismissed; nothing else moves them. That is the invariant behind the
-//! pointers: while `gathered` is not 0, entry i of every array belongs to packet i.
+//! pointers: while `gathered` is not 0, entry i of every array belongs to packet i. Only the first
+//! `checked` packets, found to have a whole IP header in their first segment, are ever written to.
 //!
 //! Long runs of simple loops are what the processor likes: the loads of different packets do not wait
 //! for one another, and validation does eight headers at once where the processor can. The passes of
@@ -121,6 +122,7 @@ pub(super) struct Batch<B> {
     hops: [NextHopId; LANES],
     keys6: [Ipv6Key; LANES],
     gathered: usize,
+    checked: usize,
     packets: Burst<B>,
 }
 
@@ -139,6 +141,7 @@ impl<B: PacketBuf> Batch<B> {
             hops: [NextHopId::NONE; LANES],
             keys6: [Ipv6Key::default(); LANES],
             gathered: 0,
+            checked: 0,
             packets: Burst::new(),
         })
     }
@@ -152,7 +155,7 @@ impl<B: PacketBuf> Batch<B> {
     /// The packets themselves, to be sent or freed. The arrays are forgotten.
     #[inline(always)]
     pub fn packets(&mut self) -> &mut Burst<B> {
-        self.gathered = 0;
+        (self.gathered, self.checked) = (0, 0);
         &mut self.packets
     }
 
@@ -166,7 +169,7 @@ impl<B: PacketBuf> Batch<B> {
             self.heads[i] = packet.head();
             self.lengths[i] = packet.lengths();
         }
-        self.gathered = count;
+        (self.gathered, self.checked) = (count, 0);
         count
     }
 
@@ -189,6 +192,7 @@ impl<B: PacketBuf> Batch<B> {
     pub fn part(&mut self, mask: u64, other: &mut Self) {
         B::free(other.packets());
         let count = self.gathered;
+        self.checked = 0;
         let (mut kept, mut moved) = (0, 0);
         // SAFETY: the length is set to 0 first, so that the packets belong to this loop alone. It reads
         // each of the `count` packets once and writes it to both sides, but only one side's position
@@ -219,12 +223,13 @@ impl<B: PacketBuf> Batch<B> {
     /// it reports as odd have to be examined; for the others everything is noted.
     #[inline(always)]
     pub fn validate(&mut self, family: Family, mac: MacAddr, isa: Isa) -> Verdict {
-        #[cfg(target_arch = "x86_64")]
-        if isa != Isa::Scalar {
-            return self.validate_groups(family, mac);
-        }
-        let _ = isa;
-        self.validate_one_by_one(family, mac)
+        let verdict = match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(present) => self.validate_groups(family, mac, present),
+            _ => self.validate_one_by_one(family, mac),
+        };
+        self.checked = if verdict.odd_groups == 0 { self.gathered } else { 0 };
+        verdict
     }
 
     /// The scalar way.
@@ -261,7 +266,7 @@ impl<B: PacketBuf> Batch<B> {
 
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    fn validate_groups(&mut self, family: Family, mac: MacAddr) -> Verdict {
+    fn validate_groups(&mut self, family: Family, mac: MacAddr, _: Present) -> Verdict {
         let count = self.gathered;
         if count == 0 {
             return Verdict { odd_groups: 0, padded: false, bytes: 0 };
@@ -274,7 +279,7 @@ impl<B: PacketBuf> Batch<B> {
         }
         let Self { heads, lengths, wire, words, keys, keys6, .. } = self;
         const { assert!(READABLE >= 54) };
-        // SAFETY: an Isa other than the scalar exists only where the processor has it; READABLE bytes are
+        // SAFETY: Present proves that the processor has AVX2; READABLE bytes are
         // readable behind each gathered head, and the filling repeats one of them; count <= LANES = 8 * 8.
         let mut verdict = unsafe {
             match family {
@@ -282,8 +287,9 @@ impl<B: PacketBuf> Batch<B> {
                 Family::Ipv6 => avx2::validate_ipv6(avx2::Ipv6Lanes { heads, lengths, wire, keys: keys6 }, groups, mac),
             }
         };
-        let filling = (groups * avx2::GROUP - count) as u64;
-        verdict.bytes -= filling * u64::from(lengths[count - 1].frame());
+        // The pass adds up 32 bits wide, whatever lengths a driver gives: so does this.
+        let filling = ((groups * avx2::GROUP - count) as u32).wrapping_mul(lengths[count - 1].frame());
+        verdict.bytes = u64::from((verdict.bytes as u32).wrapping_sub(filling));
         verdict
     }
 
@@ -301,7 +307,8 @@ impl<B: PacketBuf> Batch<B> {
             if odd_groups >> (i / 8) & 1 == 0 {
                 self.keep(kept, i);
             } else {
-                match look(&self.packets[i]) {
+                let has_header = usize::from(self.lengths[i].segment()) >= HEADERS;
+                match look(&self.packets[i]).and_then(|it| has_header.then_some(it).ok_or(DropReason::SplitHeader)) {
                     Err(reason) => {
                         dropped(reason);
                         continue;
@@ -323,6 +330,7 @@ impl<B: PacketBuf> Batch<B> {
             kept += 1;
         }
         self.discard(kept, trash);
+        self.checked = self.gathered;
     }
 
     /// Appends the packets in `mask` to `trash`, which has room for a burst; `dropped` gets the position
@@ -359,6 +367,7 @@ impl<B: PacketBuf> Batch<B> {
     /// Appends all packets from `kept` on to `trash`.
     fn discard(&mut self, kept: usize, trash: &mut Burst<B>) {
         self.gathered = self.gathered.min(kept);
+        self.checked = self.checked.min(kept);
         trash.extend(self.packets.drain(kept..));
     }
 
@@ -402,15 +411,15 @@ impl<B: PacketBuf> Batch<B> {
     pub fn rewrite(&mut self, family: Family, next_hops: &NextHops) -> Rewritten {
         let first = next_hops.get(self.hops[0]).port;
         let (mut special, mut ports_differ, mut bytes) = (0, 0, 0);
-        for i in 0..self.gathered.min(LANES) {
+        for i in 0..self.checked.min(LANES) {
             let hop = next_hops.get(self.hops[i]);
             let wire = self.wire[i];
             if wire > hop.max_frame {
                 special |= 1 << i;
                 continue;
             }
-            // SAFETY: validated or examined, the packet has an Ethernet and a whole IP header in its
-            // first segment, which is writable and ours.
+            // SAFETY: the packet is checked: HEADERS bytes are in its first segment, which is writable and
+            // ours.
             unsafe {
                 let head = self.heads[i];
                 head.copy_from_nonoverlapping(hop.header.as_ptr(), 14);
@@ -433,12 +442,15 @@ impl<B: PacketBuf> Batch<B> {
     /// Hands each packet with its port and length to `put`, in order.
     #[inline(always)]
     pub fn scatter(&mut self, next_hops: &NextHops, mut put: impl FnMut(PortId, B, u32)) {
-        self.gathered = 0;
+        (self.gathered, self.checked) = (0, 0);
         for (i, packet) in self.packets.drain(..).enumerate() {
             put(next_hops.get(self.hops[i]).port, packet, self.wire[i]);
         }
     }
 }
+
+/// Bytes that a checked packet has in its first segment at least: an Ethernet and the shortest IP header.
+const HEADERS: usize = 34;
 
 /// Where TTL, protocol and checksum of an IPv4 header stand in a frame.
 const TTL_WORD: usize = 22;

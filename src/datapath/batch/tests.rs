@@ -192,3 +192,50 @@ fn a_chained_frame_is_odd_even_if_its_first_segment_has_the_packet() {
         }
     }
 }
+
+/// A packet whose driver says that it is longer than memory.
+struct Boundless(MemoryPacket);
+
+// SAFETY: all that the contract is about is the inner packet's; the length of the frame is not.
+unsafe impl PacketBuf for Boundless {
+    fn head(&self) -> *mut u8 {
+        self.0.head()
+    }
+
+    fn lengths(&self) -> Lengths {
+        Lengths::new(1 << 31, self.0.lengths().segment())
+    }
+
+    fn segment(&self) -> &[u8] {
+        self.0.segment()
+    }
+
+    fn truncate(&mut self, len: u32) {
+        self.0.truncate(len);
+    }
+
+    fn checksum(&self) -> packet::ChecksumStatus {
+        self.0.checksum()
+    }
+}
+
+struct One(Option<Boundless>);
+
+impl RxBurst for One {
+    type Buf = Boundless;
+
+    fn receive(&mut self, burst: &mut Burst<Boundless>, _: usize) -> usize {
+        burst.extend(self.0.take());
+        burst.len()
+    }
+}
+
+#[test]
+fn a_length_that_no_frame_has_is_odd_and_counted_as_it_is() {
+    for isa in Isa::available() {
+        let mut batch = Batch::new();
+        batch.receive(&mut One(Some(Boundless(MemoryPool::default().packet(&[0; 60])))), LANES);
+        let verdict = batch.validate(Family::Ipv4, MAC, isa);
+        assert_eq!((verdict.odd_groups, verdict.bytes), (1, 1 << 31));
+    }
+}

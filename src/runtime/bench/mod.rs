@@ -16,6 +16,8 @@ pub use measure::{Measured, measure};
 use super::error::RuntimeError;
 use case::Files;
 use report::{CaseReport, Report};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -33,24 +35,42 @@ pub struct ForwardOptions {
     pub json: Option<PathBuf>,
 }
 
+impl ForwardOptions {
+    fn is_for_stdout(&self) -> bool {
+        self.json.as_deref() == Some(Path::new("-"))
+    }
+
+    fn json_file(&self) -> Option<&Path> {
+        self.json.as_deref().filter(|_| !self.is_for_stdout())
+    }
+
+    fn cannot_write(&self, source: io::Error) -> RuntimeError {
+        RuntimeError::File { path: self.json.clone().unwrap_or_default(), source }
+    }
+}
+
 /// Measures every case and prints a table.
 ///
 /// # Errors
 ///
 /// If a process cannot be started or does not forward, or the JSON file cannot be written.
 pub fn forward(options: &ForwardOptions) -> Result<(), RuntimeError> {
+    // Before anything is measured: it would be lost.
+    let mut file = options.json_file().map(File::create).transpose().map_err(|source| options.cannot_write(source))?;
     let directory = tempfile::tempdir().map_err(RuntimeError::system("make a directory for capture files"))?;
     let testpmd = testpmd::find();
     if testpmd.is_none() {
         eprintln!("dpdk-testpmd is not installed (apt-get install dpdk): measuring without it");
     }
-    let to_stdout = options.json.as_deref() == Some(Path::new("-"));
-    let mut report = Report::new(!to_stdout);
+    let mut report = Report::new(!options.is_for_stdout());
+    let progress = io::stderr().is_terminal();
     for &case in &options.cases {
         let files = Files::write(case, directory.path())?;
         let mut figures = CaseReport::new(case);
         for start in 1..=options.starts {
-            eprint!("\r{}: start {start} of {} ", case.name(), options.starts);
+            if progress {
+                eprint!("\r{}: start {start} of {} ", case.name(), options.starts);
+            }
             figures.ours.push(in_process(case, false, &files, options.duration)?);
             if case.is_compared_with_small_table() {
                 figures.small_table.push(in_process(case, true, &files, options.duration)?);
@@ -59,17 +79,20 @@ pub fn forward(options: &ForwardOptions) -> Result<(), RuntimeError> {
                 figures.testpmd.push(testpmd::measure(program, &files, options.duration)?);
             }
         }
-        eprint!("\r{:40}\r", "");
+        match progress {
+            true => eprint!("\r{:40}\r", ""),
+            false => eprintln!("{}: measured, {} starts", case.name(), options.starts),
+        }
         report.add(figures);
     }
-    match &options.json {
-        Some(_) if to_stdout => {
-            print!("{}", report.json());
-            Ok(())
-        }
-        Some(path) => std::fs::write(path, report.json()).map_err(RuntimeError::system("write the JSON file")),
-        None => Ok(()),
+    let json = report.json();
+    if let Some(file) = &mut file {
+        return file.write_all(json.as_bytes()).map_err(|source| options.cannot_write(source));
     }
+    if options.is_for_stdout() {
+        io::stdout().write_all(json.as_bytes()).map_err(RuntimeError::system("write to standard output"))?;
+    }
+    Ok(())
 }
 
 /// Measures in a process of its own: DPDK starts once per process.

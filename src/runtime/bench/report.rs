@@ -4,6 +4,7 @@ use super::case::Case;
 use super::measure::Measured;
 use super::median;
 use serde_json::{Value, json};
+use std::io::{self, Write};
 
 /// The figures of one case, one for each process start.
 #[derive(Debug)]
@@ -25,6 +26,13 @@ impl CaseReport {
 
     fn mpps(&self) -> Option<f64> {
         Self::median(&self.ours, |figures| figures.mpps)
+    }
+
+    /// The least and the greatest of the starts, as `min..max`.
+    fn spread(&self) -> Option<String> {
+        let mpps = || self.ours.iter().map(|figures| figures.mpps);
+        let (min, max) = (mpps().min_by(f64::total_cmp)?, mpps().max_by(f64::total_cmp)?);
+        Some(format!("{min:.2}..{max:.2}"))
     }
 
     fn cycles(&self) -> Option<f64> {
@@ -51,10 +59,16 @@ impl Report {
     /// Printed as a table while it grows, or only collected.
     pub fn new(with_table: bool) -> Self {
         if with_table {
-            println!(
-                "{:<10} {:>9} {:>14} {:>9} {:>10} {:>15} {:>12}",
-                "case", "Mpps", "cycles/packet", "testpmd", "of testpmd", "of small table", "dropped ppm"
-            );
+            line([
+                "case",
+                "Mpps",
+                "min..max",
+                "cycles/packet",
+                "testpmd Mpps",
+                "ratio",
+                "to small table",
+                "dropped ppm",
+            ]);
         }
         Self { with_table, cases: Vec::new() }
     }
@@ -69,16 +83,16 @@ impl Report {
     fn print(figures: &CaseReport) {
         let cell =
             |value: Option<f64>, digits: usize| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"));
-        println!(
-            "{:<10} {:>9} {:>14} {:>9} {:>10} {:>15} {:>12}",
+        line([
             figures.case.name(),
-            cell(figures.mpps(), 2),
-            cell(figures.cycles(), 1),
-            cell(median(figures.testpmd.clone()), 2),
-            cell(figures.of_testpmd(), 3),
-            cell(figures.of_small_table(), 3),
-            cell(CaseReport::median(&figures.ours, |figures| figures.dropped_ppm), 0),
-        );
+            &cell(figures.mpps(), 2),
+            figures.spread().as_deref().unwrap_or("-"),
+            &cell(figures.cycles(), 1),
+            &cell(median(figures.testpmd.clone()), 2),
+            &cell(figures.of_testpmd(), 3),
+            &cell(figures.of_small_table(), 3),
+            &cell(CaseReport::median(&figures.ours, |figures| figures.dropped_ppm), 0),
+        ]);
     }
 
     pub fn json(&self) -> String {
@@ -100,4 +114,12 @@ impl Report {
         let cases: Vec<Value> = self.cases.iter().map(case).collect();
         format!("{:#}\n", json!({ "suite": "forward", "cases": cases }))
     }
+}
+
+/// A row of the table. Its reader may have left; the figures are still written to a file.
+fn line([case, mpps, spread, cycles, testpmd, ratio, small_table, dropped]: [&str; 8]) {
+    let _ = writeln!(
+        io::stdout(),
+        "{case:<10} {mpps:>6} {spread:>14} {cycles:>14} {testpmd:>13} {ratio:>6} {small_table:>15} {dropped:>12}"
+    );
 }

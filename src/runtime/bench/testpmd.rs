@@ -57,7 +57,7 @@ impl Running {
         let mut command = Command::new(program);
         command.args(["-l", &format!("{main_core},{worker_core}"), "--no-pci", "-m", &memory.to_string()]);
         command.args(["--file-prefix", prefix]);
-        if machine::free_hugepages() < (memory as u64) << 20 {
+        if machine::hugepages().free() < (memory as u64) << 20 {
             command.args(["--no-huge", "--iova-mode=va"]);
         }
         for port in 0..2 {
