@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// The rate is taken over and over for so long; the median of these is the process's figure.
 pub(super) const SLICE: Duration = Duration::from_millis(20);
 
+/// At least so many times, however long the machine lets a process wait.
+pub(super) const SLICES: usize = 5;
+
 /// What one process measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
@@ -54,7 +57,7 @@ pub fn measure(case: Case, directory: &Path, small_table: bool, duration: Durati
     };
     let (started, first) = (Instant::now(), sample());
     let (mut last, mut slices) = (first, Vec::new());
-    while started.elapsed() < duration {
+    while started.elapsed() < duration || slices.len() < SLICES {
         std::thread::sleep(SLICE);
         let now = sample();
         slices.push((now.0 - last.0) as f64 / (now.1 - last.1).max(1) as f64);

@@ -1,7 +1,7 @@
 //! `dpdk-testpmd --forward-mode=mac`, the yardstick: swaps the MAC addresses and sends.
 
 use super::case::Files;
-use super::measure::{SLICE, cores};
+use super::measure::{SLICE, SLICES, cores};
 use super::median;
 use crate::runtime::error::RuntimeError;
 use crate::runtime::machine;
@@ -30,7 +30,7 @@ pub(super) fn measure(program: &Path, files: &Files, duration: Duration) -> Resu
     let telemetry = running.connect(files, &prefix)?;
     std::thread::sleep(5 * SLICE);
     let (started, mut last, mut slices) = (Instant::now(), telemetry.packets()?, Vec::new());
-    while started.elapsed() < duration {
+    while started.elapsed() < duration || slices.len() < SLICES {
         std::thread::sleep(SLICE);
         let now = telemetry.packets()?;
         slices.push((now.1 - last.1) as f64 / (now.0 - last.0).as_secs_f64() / 1e6);
@@ -59,6 +59,9 @@ impl Running {
         command.args(["--file-prefix", prefix]);
         if machine::hugepages().free() < (memory as u64) << 20 {
             command.args(["--no-huge", "--iova-mode=va"]);
+        } else {
+            // It would leave the files behind.
+            command.arg("--huge-unlink");
         }
         for port in 0..2 {
             let file = files.path(port);
