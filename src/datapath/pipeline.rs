@@ -1,6 +1,6 @@
 //! The whole way of a packet, a burst at a time.
 
-use super::batch::{self, Batch, Isa, Key, Rewritten};
+use super::batch::{self, Batch, Isa, Key, Rewritten, Work};
 use super::buffer::{BURST, Burst, ChecksumStatus, PacketBuf, RxBurst, TxBurst};
 use super::counters::WorkerCounters;
 use super::output::Output;
@@ -81,29 +81,21 @@ impl<B: PacketBuf> Pipeline<B> {
             self.part(family);
         }
         let mut path = Path { ingress, tables, outputs, counters };
-        let other_waits = match family {
-            Family::Ipv4 => self.forward_ipv4(!mixed, &mut path),
-            Family::Ipv6 => self.forward_ipv6(!mixed, &mut path),
-        };
-        if other_waits {
-            match family {
-                Family::Ipv4 => self.forward_ipv6(false, &mut path),
-                Family::Ipv6 => self.forward_ipv4(false, &mut path),
-            };
+        if self.forward_whole(family, !mixed, &mut path) {
+            self.forward_whole(family.other(), false, &mut path);
         }
         count
     }
 
-    // Each family gets code of its own, without a question per packet which it is.
-
-    #[inline(never)]
-    fn forward_ipv4<T: TxBurst<Buf = B>>(&mut self, unparted: bool, path: &mut Path<'_, T>) -> bool {
-        self.forward_family(Family::Ipv4, unparted, path)
-    }
-
-    #[inline(never)]
-    fn forward_ipv6<T: TxBurst<Buf = B>>(&mut self, unparted: bool, path: &mut Path<'_, T>) -> bool {
-        self.forward_family(Family::Ipv6, unparted, path)
+    /// As [`Pipeline::forward_family`], in code of its own for each family and way of validating: nothing
+    /// asks for each packet which it is.
+    #[inline(always)]
+    fn forward_whole<T: TxBurst<Buf = B>>(&mut self, family: Family, unparted: bool, path: &mut Path<'_, T>) -> bool {
+        let isa = self.isa;
+        match family {
+            Family::Ipv4 => isa.apply(Forward::<_, _, false> { pipeline: self, unparted, path }),
+            Family::Ipv6 => isa.apply(Forward::<_, _, true> { pipeline: self, unparted, path }),
+        }
     }
 
     /// Forwards the packets of one family. Where `unparted`, looks for some of the other family among
@@ -136,7 +128,7 @@ impl<B: PacketBuf> Pipeline<B> {
         }
 
         // Look up, then rewrite what is simply forwarded.
-        batch.look_up(family, path.tables, isa);
+        batch.look_up(family, path.tables);
         let rewritten = batch.rewrite(family, &path.tables.next_hops);
         if rewritten.special != 0 {
             dismiss_special(batch, rewritten, trash, path);
@@ -194,6 +186,23 @@ impl<B: PacketBuf> Pipeline<B> {
             |reason| counters.drops(reason).add(1),
         );
         B::free(&mut self.trash);
+    }
+}
+
+/// To forward the packets of one family.
+struct Forward<'p, 'a, B, T, const IPV6: bool> {
+    pipeline: &'p mut Pipeline<B>,
+    unparted: bool,
+    path: &'p mut Path<'a, T>,
+}
+
+impl<B: PacketBuf, T: TxBurst<Buf = B>, const IPV6: bool> Work for Forward<'_, '_, B, T, IPV6> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let family = if IPV6 { Family::Ipv6 } else { Family::Ipv4 };
+        self.pipeline.forward_family(family, self.unparted, self.path)
     }
 }
 

@@ -48,7 +48,7 @@ impl Ipv4Fib {
     }
 
     /// Looks up each of `keys` into the same position of `out`; the longer of the two is not used beyond the shorter.
-    #[inline]
+    #[inline(always)]
     pub fn lookup_bulk(&self, keys: &[u32], out: &mut [NextHopId]) {
         // Four at a time with one question for all: few routes are longer than /24.
         let count = keys.len().min(out.len());

@@ -5,9 +5,9 @@
 //! examined packet by packet, so these passes may be coarse in one direction: they may call a good
 //! packet odd, never an odd one good. The tests hold them to that against the scalar way.
 
-use super::{LANES, Verdict};
+use super::{LANES, Verdict, Work};
 use crate::datapath::buffer::Lengths;
-use crate::fib::{Ipv6Fib, Ipv6Key, NextHopId};
+use crate::fib::Ipv6Key;
 use crate::units::MacAddr;
 use std::arch::x86_64::*;
 
@@ -151,11 +151,11 @@ pub(super) unsafe fn validate_ipv6(lanes: Ipv6Lanes<'_>, groups: usize, mac: Mac
     verdict
 }
 
-/// Looks up IPv6 destinations. The shifts by variable amounts take a third of the instructions when the
-/// compiler may use those of BMI2.
+/// Does something in code that may use these instructions: shifts by variable amounts and copies take
+/// fewer of them.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn look_up_ipv6(fib: &Ipv6Fib, keys: &[Ipv6Key], hops: &mut [NextHopId]) {
-    fib.lookup_bulk(keys, hops);
+pub(super) fn apply<W: Work>(work: W) -> W::Output {
+    work.run()
 }
 
 /// The sum of all elements. Those of eight bursts' lengths are far from overflowing.

@@ -59,6 +59,18 @@ impl Isa {
         Self::available().pop().unwrap_or(Self::Scalar)
     }
 
+    /// Does something in code that is compiled for this way: where the processor has AVX2 and BMI2, the
+    /// compiler may use them throughout.
+    #[inline(always)]
+    pub(super) fn apply<W: Work>(self, work: W) -> W::Output {
+        match self {
+            // SAFETY: Present proves that the processor has what the function is compiled for.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(Present(())) => unsafe { avx2::apply(work) },
+            _ => work.run(),
+        }
+    }
+
     /// Its name, as logs print it.
     pub fn name(self) -> &'static str {
         match self {
@@ -66,6 +78,15 @@ impl Isa {
             Self::Avx2(_) => "AVX2",
         }
     }
+}
+
+/// Something to be done in code that is compiled for an [`Isa`].
+pub(super) trait Work {
+    /// What comes of it.
+    type Output;
+
+    /// Does it. Must be `#[inline(always)]`, as must be what it calls, to be compiled for the [`Isa`].
+    fn run(self) -> Self::Output;
 }
 
 /// What validation found.
@@ -382,7 +403,7 @@ impl<B: PacketBuf> Batch<B> {
 
     /// Looks all destinations up.
     #[inline(always)]
-    pub fn look_up(&mut self, family: Family, tables: &Snapshot, isa: Isa) {
+    pub fn look_up(&mut self, family: Family, tables: &Snapshot) {
         let count = self.gathered;
         let hops = &mut self.hops[..count];
         match family {
@@ -393,15 +414,7 @@ impl<B: PacketBuf> Batch<B> {
                 }
                 tables.ipv4.lookup_bulk(keys, hops);
             }
-            Family::Ipv6 => {
-                let keys = &self.keys6[..count];
-                match isa {
-                    // SAFETY: an Isa::Avx2 exists only where the processor has it and BMI2.
-                    #[cfg(target_arch = "x86_64")]
-                    Isa::Avx2(_) => unsafe { avx2::look_up_ipv6(&tables.ipv6, keys, hops) },
-                    _ => tables.ipv6.lookup_bulk(keys, hops),
-                }
-            }
+            Family::Ipv6 => tables.ipv6.lookup_bulk(&self.keys6[..count], hops),
         }
     }
 
