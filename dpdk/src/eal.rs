@@ -2,8 +2,10 @@
 //!
 //! Invariant: it is started once, and given up only when nothing uses it.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::marker::PhantomData;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{EalError, Errno};
@@ -68,6 +70,14 @@ impl Eal {
         life.phase = Phase::Running;
         restored?;
         Ok(Self { _main_thread: PhantomData })
+    }
+
+    /// Where DPDK keeps this process's sockets and locks, named after the `--file-prefix`. It stays behind.
+    #[must_use]
+    pub fn runtime_directory(&self) -> PathBuf {
+        // SAFETY: a terminated string in memory that lives as long as the library, written when DPDK started.
+        let text = unsafe { CStr::from_ptr(dpdk_sys::rte_eal_get_runtime_dir()) };
+        PathBuf::from(OsStr::from_bytes(text.to_bytes()))
     }
 
     /// Gives back all that DPDK holds: memory, devices, threads. It cannot be started again. Files of hugepages stay for

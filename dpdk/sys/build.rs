@@ -16,7 +16,7 @@ const PACKAGES: &str =
 const LIBRARIES: [&str; 6] = ["rte_ethdev", "rte_mbuf", "rte_mempool", "rte_ring", "rte_log", "rte_eal"];
 
 const FUNCTIONS: &str = "shim_.*\
-    |rte_eal_cleanup|rte_strerror|rte_version|rte_thread_(un)?register|rte_get_tsc_hz\
+    |rte_eal_(cleanup|get_runtime_dir)|rte_strerror|rte_version|rte_thread_(un)?register|rte_get_tsc_hz\
     |rte_dev_(probe|remove|name)\
     |rte_pktmbuf_(pool_create|free_bulk)|rte_mempool_avail_count\
     |rte_ring_(create|free)|rte_eth_from_rings\

@@ -105,8 +105,13 @@ pub fn demo(seconds: u64, json: bool) -> Result<(), RuntimeError> {
     screen.summary(&running, &totals);
     let outcome = totals.check(&pool);
     drop((running, pool));
+    let leftover = eal.runtime_directory();
     if let Err((_, error)) = eal.shutdown() {
         log::warn!("{error}");
+    }
+    // Named after this process, so nobody will use it again. Not empty, it stays.
+    if let Err(error) = std::fs::remove_dir(&leftover) {
+        log::debug!("{} stays: {error}", leftover.display());
     }
     outcome
 }
