@@ -11,7 +11,6 @@ mod device;
 mod eal_args;
 mod error;
 mod file;
-mod json;
 mod raw;
 mod reserved;
 mod syntax;

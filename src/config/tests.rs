@@ -1,6 +1,7 @@
 //! What right files mean, and properties of reading any file at all.
 
 use super::*;
+use crate::control::report::ConfigReport;
 use crate::units::{CoreId, MacAddr, PortId};
 use proptest::prelude::*;
 
@@ -221,9 +222,9 @@ fn what_is_too_deep_or_too_many_is_an_error() {
 proptest! {
     /// Show what is in force, put it into a file, and the same is in force.
     #[test]
-    fn json_written_as_toml_means_the_same(text in valid_file()) {
+    fn the_report_written_as_toml_means_the_same(text in valid_file()) {
         let config = read(&text);
-        let again = toml::to_string(&config.to_json()).unwrap();
+        let again = toml::to_string(&ConfigReport::from(&config)).unwrap();
         prop_assert_eq!(read(&again), config);
     }
 

@@ -111,7 +111,6 @@ impl<B: PacketBuf> Pipeline<B> {
                 verdict = self.batch(family).validate(family, mac, isa);
             }
             self.examine(family, verdict.odd_groups, path);
-            verdict.padded = true;
         }
         path.counters.port(path.ingress.port).rx_bytes.add(verdict.bytes);
         let Self { ipv4, ipv6, groups, trash, .. } = self;
