@@ -14,7 +14,7 @@ use crate::datapath::Isa;
 use crate::drop_reason::DropReason;
 use crate::generate::{GeneratedFrame, Profile};
 use crate::tables::Tables;
-use crate::units::{CoreId, MacAddr, PortId};
+use crate::units::{MacAddr, PortId};
 use arrayvec::ArrayVec;
 use dpdk::ring::{Consumer, Producer};
 use dpdk::{Mbuf, Mempool, Port};
@@ -117,10 +117,8 @@ pub fn demo(seconds: u64, json: bool) -> Result<(), RuntimeError> {
 }
 
 fn configuration() -> Result<Config, RuntimeError> {
-    let allowed = machine::allowed_cores()?;
-    let first = allowed.first().copied().unwrap_or(CoreId(0));
     // The source runs where the worker does not.
-    let worker = allowed.last().copied().unwrap_or(first);
+    let (first, worker) = machine::outer_cores()?;
     let text = format!(
         "[runtime]\nmain_core = {first}\nworker_cores = [{worker}]\nfile_prefix = \"thruway-demo-{}\"\n\
          eal_args = [\"--no-huge\", \"--no-shconf\", \"--no-telemetry\"]\n\

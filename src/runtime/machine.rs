@@ -13,6 +13,13 @@ pub(super) fn allowed_cores() -> Result<Vec<CoreId>, RuntimeError> {
     Ok((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).map(|core| CoreId(core as u16)).collect())
 }
 
+/// Cores for control and forwarding where nothing says which: the first and the last that this process may use.
+pub(super) fn outer_cores() -> Result<(CoreId, CoreId), RuntimeError> {
+    let allowed = allowed_cores()?;
+    let first = allowed.first().copied().unwrap_or(CoreId(0));
+    Ok((first, allowed.last().copied().unwrap_or(first)))
+}
+
 /// Numbers as `taskset` writes them: `0-3,8`.
 pub(super) fn ranges(cores: &[CoreId]) -> String {
     let mut runs: Vec<(u16, u16)> = Vec::new();

@@ -4,6 +4,7 @@ use crate::config::{self, Config, Neighbor, Route, RouteAction};
 use crate::drop_reason::DropReason;
 use crate::generate::{Profile, tables, write_pcap};
 use crate::runtime::error::RuntimeError;
+use crate::runtime::machine;
 use crate::units::{MacAddr, PortId};
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -122,7 +123,7 @@ impl Case {
                 files.path(number).display()
             )
         };
-        let (main_core, worker_core) = super::measure::cores()?;
+        let (main_core, worker_core) = machine::outer_cores()?;
         let text = format!(
             "[runtime]\nmain_core = {main_core}\nworker_cores = [{worker_core}]\nfile_prefix = \"thruway-bench-{}\"\n\
              eal_args = [\"--no-telemetry\"]\n{}{}",

@@ -6,8 +6,6 @@ use crate::datapath::Isa;
 use crate::datapath::counters::WorkerCounters;
 use crate::runtime::daemon;
 use crate::runtime::error::RuntimeError;
-use crate::runtime::machine;
-use crate::units::CoreId;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -27,13 +25,6 @@ pub struct Measured {
     pub cycles_per_packet: f64,
     /// Packets dropped of a million received.
     pub dropped_ppm: f64,
-}
-
-/// The cores for control and forwarding: the first and the last that this process may use.
-pub(super) fn cores() -> Result<(CoreId, CoreId), RuntimeError> {
-    let allowed = machine::allowed_cores()?;
-    let first = allowed.first().copied().unwrap_or(CoreId(0));
-    Ok((first, allowed.last().copied().unwrap_or(first)))
 }
 
 /// Forwards a case's files for a while. The process ends after it: DPDK starts only once.

@@ -1,7 +1,7 @@
 //! `dpdk-testpmd --forward-mode=mac`, the yardstick: swaps the MAC addresses and sends.
 
 use super::case::Files;
-use super::measure::{SLICE, SLICES, cores};
+use super::measure::{SLICE, SLICES};
 use super::median;
 use crate::runtime::error::RuntimeError;
 use crate::runtime::machine;
@@ -48,7 +48,7 @@ struct Running(Child);
 
 impl Running {
     fn start(program: &Path, files: &Files, prefix: &str) -> Result<Self, RuntimeError> {
-        let (main_core, worker_core) = cores()?;
+        let (main_core, worker_core) = machine::outer_cores()?;
         if main_core == worker_core {
             return Err(failed("it needs two cores"));
         }
