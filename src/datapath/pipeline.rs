@@ -1,6 +1,6 @@
 //! The whole way of a packet, a burst at a time.
 
-use super::batch::{self, Batch, Isa, Key, Rewritten, Work};
+use super::batch::{self, Batch, Isa, Key, Routed, Work};
 use super::buffer::{BURST, Burst, ChecksumStatus, PacketBuf, RxBurst, TxBurst};
 use super::counters::WorkerCounters;
 use super::output::Output;
@@ -126,19 +126,22 @@ impl<B: PacketBuf> Pipeline<B> {
             return other_waits;
         }
 
-        // Look up, then rewrite what is simply forwarded.
-        batch.look_up(family, path.tables);
-        let rewritten = batch.rewrite(family, &path.tables.next_hops);
-        if rewritten.special != 0 {
-            dismiss_special(batch, rewritten, trash, path);
+        // Look up, and rewrite what is simply forwarded.
+        let routed = batch.route(family, path.tables);
+        if routed.special != 0 {
+            dismiss_special(batch, routed, trash, path);
             if batch.len() == 0 {
                 return other_waits;
             }
         }
 
         // Send: as one burst where all leave by one port.
-        match rewritten.port {
-            Some(port) => path.send(port, batch.packets(), rewritten.bytes),
+        let as_received = verdict.odd_groups == 0 && !verdict.padded && routed.special == 0;
+        match routed.port() {
+            Some(port) => {
+                let bytes = if as_received { verdict.bytes } else { batch.bytes() };
+                path.send(port, batch.packets(), bytes);
+            }
             None => scatter(batch, groups, path),
         }
         other_waits
@@ -254,19 +257,19 @@ fn next_hop(key: Key, tables: &Snapshot) -> &NextHop {
     })
 }
 
-/// Drops the packets that the rewriting pass left alone, each under its next hop's reason.
+/// Drops the packets that the routing pass left alone, each under its next hop's reason.
 #[cold]
 #[inline(never)]
 fn dismiss_special<T: TxBurst>(
     batch: &mut Batch<T::Buf>,
-    rewritten: Rewritten,
+    routed: Routed,
     trash: &mut Burst<T::Buf>,
     path: &mut Path<'_, T>,
 ) {
     let Path { tables, counters, .. } = *path;
-    batch.dismiss(rewritten.special, trash, |batch, i| {
+    batch.dismiss(routed.special, trash, |batch, i| {
         let (hop, frame_len) = batch.next_hop(i, &tables.next_hops);
-        // The rewriting pass forwards whatever has no reason to be refused.
+        // The routing pass forwards whatever has no reason to be refused.
         let reason = hop.refusal(frame_len, false).unwrap_or(DropReason::TooBig);
         counters.drops(reason).add(1);
     });
@@ -291,7 +294,7 @@ fn scatter<T: TxBurst>(batch: &mut Batch<T::Buf>, groups: &mut [Group<T::Buf>], 
     }
 }
 
-/// Most ports a pipeline can send to: one bit each while a burst is sorted.
-pub const MAX_PORTS: usize = u64::BITS as usize;
+/// Most ports a pipeline can send to.
+pub use super::snapshot::MAX_PORTS;
 
 const _: () = assert!(BURST <= u64::BITS as usize, "a burst's packets are marked by the bits of a word");

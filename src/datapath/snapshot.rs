@@ -56,6 +56,9 @@ impl Family {
     }
 }
 
+/// Most ports there can be: one bit each in the words that burst passes keep.
+pub const MAX_PORTS: usize = u64::BITS as usize;
+
 /// Bytes of an Ethernet header.
 pub const ETHERNET_HEADER: u32 = 14;
 
@@ -65,13 +68,13 @@ pub const ETHERNET_HEADER: u32 = 14;
 pub struct NextHop {
     /// The Ethernet header of packets sent to it, two bytes of padding behind it.
     pub(crate) header: [u8; 16],
+    /// Where it leaves: the bit of that number.
+    pub(crate) port_bit: u64,
     /// Longest frame that is simply forwarded: 0 unless the action is to forward, so that one
     /// comparison per packet finds everything out of the ordinary.
     pub(crate) max_frame: u32,
-    /// Longest frame the port can carry.
-    pub(crate) port_max_frame: u32,
-    /// Where it leaves.
-    pub(crate) port: PortId,
+    /// Longest packet the port can carry.
+    mtu: u16,
     action: Action,
 }
 
@@ -89,22 +92,27 @@ pub enum Action {
 impl NextHop {
     /// Drops every packet for one reason.
     pub const fn dropping(reason: DropReason) -> Self {
-        Self { header: [0; 16], max_frame: 0, port_max_frame: 0, port: PortId(0), action: Action::Drop(reason) }
+        Self { header: [0; 16], port_bit: 1, max_frame: 0, mtu: 0, action: Action::Drop(reason) }
     }
 
-    /// Sends packets of at most `mtu` bytes (IP header included) out of `port`, from its MAC address
-    /// `source` to `destination`; drops them as long as that is `None`.
+    /// Sends packets of at most `mtu` bytes (IP header included) out of `port`, a number below
+    /// [`MAX_PORTS`], from its MAC address `source` to `destination`; drops them as long as that is `None`.
     pub fn forwarding(family: Family, port: PortId, mtu: u16, source: MacAddr, destination: Option<MacAddr>) -> Self {
         let mut header = [0; 16];
         header[..6].copy_from_slice(&destination.unwrap_or_default().0);
         header[6..12].copy_from_slice(&source.0);
         header[12..14].copy_from_slice(&family.ethertype());
-        let port_max_frame = ETHERNET_HEADER + u32::from(mtu);
         let (action, max_frame) = match destination {
-            Some(_) => (Action::Forward, port_max_frame),
+            Some(_) => (Action::Forward, ETHERNET_HEADER + u32::from(mtu)),
             None => (Action::Unresolved, 0),
         };
-        Self { header, max_frame, port_max_frame, port, action }
+        Self { header, port_bit: 1 << (port.index() % MAX_PORTS), max_frame, mtu, action }
+    }
+
+    /// Where it leaves.
+    #[inline(always)]
+    pub fn port(&self) -> PortId {
+        PortId(self.port_bit.trailing_zeros() as u16)
     }
 
     /// What it does.
@@ -119,7 +127,7 @@ impl NextHop {
         match self.action {
             Action::Drop(reason) => Some(reason),
             _ if ttl_expires => Some(DropReason::TtlExpired),
-            _ if frame_len > self.port_max_frame => Some(DropReason::TooBig),
+            _ if frame_len > ETHERNET_HEADER + u32::from(self.mtu) => Some(DropReason::TooBig),
             Action::Unresolved => Some(DropReason::NeighborUnresolved),
             Action::Forward => None,
         }
@@ -140,6 +148,12 @@ impl NextHops {
             Ok(table) => Self(table),
             Err(_) => unreachable!("the vector was made with this length"),
         }
+    }
+
+    /// All of them, by position.
+    #[inline(always)]
+    pub(super) fn all(&self) -> &[NextHop; NextHopId::CAPACITY] {
+        &self.0
     }
 
     /// The one at a position.

@@ -14,7 +14,7 @@ use ipnet::Ipv4Net;
 use rustix::io::Errno;
 
 use super::pool::Pool;
-use super::region::{Region, UNIT};
+use super::region::{Region, UNIT, prefetch};
 use super::routes::{Leaf, Writer};
 use super::{FibError, NextHopId};
 
@@ -39,49 +39,47 @@ impl Ipv4Fib {
     /// The next hop of the longest prefix that `key`, an address in host byte order, lies in.
     #[inline(always)]
     pub fn lookup(&self, key: u32) -> NextHopId {
-        // Acquire pairs with the Release in `Ipv4Writer::publish`: a block's entries are seen filled.
-        let entry = self.root[(key >> 8) as usize].load(Acquire);
-        if entry & BLOCK == 0 {
-            return NextHopId(entry);
-        }
-        NextHopId(self.blocks[entry_index(entry, key as u8)].load(Relaxed))
+        self.view().lookup(key)
     }
 
-    /// Looks up each of `keys` into the same position of `out`; the longer of the two is not used beyond the shorter.
+    /// The table for many lookups in a row.
     #[inline(always)]
-    pub fn lookup_bulk(&self, keys: &[u32], out: &mut [NextHopId]) {
-        // Four at a time with one question for all: few routes are longer than /24.
-        let count = keys.len().min(out.len());
-        let (fours, rest) = keys[..count].as_chunks::<4>();
-        let (fours_out, rest_out) = out[..count].as_chunks_mut::<4>();
-        for (keys, next_hops) in fours.iter().zip(fours_out) {
-            // Acquire as in `lookup`.
-            let entries = keys.map(|key| self.root[(key >> 8) as usize].load(Acquire));
-            *next_hops = entries.map(NextHopId);
-            if (entries[0] | entries[1] | entries[2] | entries[3]) & BLOCK != 0 {
-                for ((entry, key), next_hop) in entries.into_iter().zip(keys).zip(next_hops) {
-                    if entry & BLOCK != 0 {
-                        *next_hop = NextHopId(self.blocks[entry_index(entry, *key as u8)].load(Relaxed));
-                    }
-                }
-            }
-        }
-        for (key, next_hop) in rest.iter().zip(rest_out) {
-            *next_hop = self.lookup(*key);
-        }
+    pub fn view(&self) -> Ipv4View<'_> {
+        Ipv4View { root: &self.root, blocks: &self.blocks }
     }
 
     /// Fetches what a lookup of `key` reads first into the cache. Worth its instruction only while
     /// [`Ipv4Fib::is_large`], and a few packets ahead of the lookup.
     #[inline(always)]
     pub fn prefetch(&self, key: u32) {
-        self.root.prefetch((key >> 8) as usize);
+        prefetch(&*self.root, (key >> 8) as usize);
     }
 
     /// True when the table has so many routes that prefetching pays.
     #[inline(always)]
     pub fn is_large(&self) -> bool {
         self.large.load(Relaxed)
+    }
+}
+
+/// Where an [`Ipv4Fib`] keeps its entries. In a loop that writes memory through other pointers the compiler
+/// would fetch that from the table again for each lookup; this it keeps in registers.
+#[derive(Clone, Copy)]
+pub struct Ipv4View<'a> {
+    root: &'a [AtomicU16; ROOT],
+    blocks: &'a [AtomicU16; ENTRIES],
+}
+
+impl Ipv4View<'_> {
+    /// As [`Ipv4Fib::lookup`].
+    #[inline(always)]
+    pub fn lookup(&self, key: u32) -> NextHopId {
+        // Acquire pairs with the Release in `Ipv4Writer::publish`: a block's entries are seen filled.
+        let entry = self.root[(key >> 8) as usize].load(Acquire);
+        if entry & BLOCK == 0 {
+            return NextHopId(entry);
+        }
+        NextHopId(self.blocks[entry_index(entry, key as u8)].load(Relaxed))
     }
 }
 

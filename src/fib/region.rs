@@ -64,25 +64,6 @@ impl<T: Zeroable, const N: usize> Region<T, N> {
         Ok(region)
     }
 
-    /// Fetches the element at `index` into the cache. An index out of range does no harm and no good.
-    #[inline(always)]
-    pub(super) fn prefetch(&self, index: usize) {
-        let element = self.array.as_ptr().cast::<T>().wrapping_add(index);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch reads nothing architecturally and faults on no address.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(element.cast());
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above.
-        unsafe {
-            std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) element, options(nostack, readonly, preserves_flags));
-        }
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        let _ = element;
-    }
-
     /// Gives the memory of the `unit`-th [`UNIT`] of the array back to the kernel: its elements are zero afterwards,
     /// as if zero had been stored to each. Returns whether the kernel did so; beyond the array it is nothing.
     pub(super) fn release(&self, unit: usize) -> bool {
@@ -95,6 +76,25 @@ impl<T: Zeroable, const N: usize> Region<T, N> {
         // of its atomics, which `Zeroable` says is all there is.
         unsafe { madvise(self.array.as_ptr().cast::<u8>().add(start).cast(), length, Advice::LinuxDontNeed) }.is_ok()
     }
+}
+
+/// Fetches the element at `index` into the cache. An index out of range does no harm and no good.
+#[inline(always)]
+pub(super) fn prefetch<T>(array: &[T], index: usize) {
+    let element = array.as_ptr().wrapping_add(index);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing architecturally and faults on no address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(element.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) element, options(nostack, readonly, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = element;
 }
 
 impl<T: Zeroable, const N: usize> Deref for Region<T, N> {
@@ -127,8 +127,8 @@ mod tests {
             assert_eq!(region[index].load(Relaxed), 0);
             region[index].store(7, Relaxed);
         }
-        region.prefetch(UNIT - 1);
-        region.prefetch(usize::MAX);
+        prefetch(&*region, UNIT - 1);
+        prefetch(&*region, usize::MAX);
         assert!(region.release(1));
         assert!(!region.release(2), "beyond the end");
         let values = [0, UNIT / 2 - 1, UNIT / 2, UNIT - 1].map(|index| region[index].load(Relaxed));

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use super::NextHopId;
-use super::region::Region;
+use super::region::{Region, prefetch};
 
 /// Addresses are told apart by their first 24 bits in the root.
 pub(super) const ROOT_BITS: u8 = 24;
@@ -59,7 +59,7 @@ impl Word {
     const NODE: u32 = 1 << 31;
     const LOW: u32 = 1 << 30;
     /// There are no bits between the slot and the node: its head need not be read.
-    const ADJACENT: u32 = 1 << 26;
+    const ADJACENT: u32 = 1 << 20;
 
     /// The word for a next hop, from a prefix of `length` bits.
     pub(super) fn leaf(next_hop: NextHopId, length: u8) -> Self {
@@ -119,10 +119,16 @@ impl Word {
         self.0 >> 24 & 0x38
     }
 
+    /// The byte of a half of an address that the node looks at.
+    #[inline(always)]
+    fn byte(self, half: u64) -> u8 {
+        (half >> self.shift()) as u8
+    }
+
     /// Position of the entry for a half of an address in the entries of all nodes.
     #[inline(always)]
     pub(super) fn entry(self, half: u64) -> usize {
-        self.number() << 8 | (half >> self.shift()) as usize & 255
+        self.number() << 8 | usize::from(self.byte(half))
     }
 
     #[inline(always)]
@@ -156,66 +162,123 @@ impl Ipv6Fib {
     /// The next hop of the longest prefix that `key` lies in.
     #[inline(always)]
     pub fn lookup(&self, key: Ipv6Key) -> NextHopId {
+        self.view().lookup(key)
+    }
+
+    /// Looks up each of `keys` into the same position of `out`; the longer of the two is not used beyond the shorter.
+    #[inline(always)]
+    pub fn lookup_bulk(&self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
+        let view = self.view();
+        if self.is_large() {
+            for (keys, out) in keys.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
+                view.lookup_group(keys, out);
+            }
+        } else {
+            view.lookup_one_by_one(keys, out);
+        }
+    }
+
+    /// True when the table has so many routes that the cache misses of a burst should overlap.
+    #[inline(always)]
+    pub fn is_large(&self) -> bool {
+        self.large.load(Relaxed)
+    }
+
+    #[inline(always)]
+    pub(super) fn view(&self) -> View<'_> {
+        View { root: &self.root, heads: &self.heads, entries: &self.entries }
+    }
+}
+
+/// Where an [`Ipv6Fib`] keeps its parts. In a loop that writes memory through other pointers the compiler would
+/// fetch that from the table again for each lookup; this it keeps in registers.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    root: &'a [AtomicU32; ROOT],
+    heads: &'a [Head; NODES],
+    entries: &'a [AtomicU32; ENTRIES],
+}
+
+impl View<'_> {
+    #[inline(always)]
+    fn lookup(self, key: Ipv6Key) -> NextHopId {
         self.lookup_below(self.first(key), key)
+    }
+
+    /// The rest of a lookup that has come to a word.
+    #[inline(always)]
+    fn lookup_below(self, mut word: Word, key: Ipv6Key) -> NextHopId {
+        while word.is_high_node() {
+            word = self.step(word, key.high);
+        }
+        if word.is_node() { self.lookup_low(word, key.low) } else { word.next_hop() }
     }
 
     #[cold]
     #[inline(never)]
-    fn lookup_low(&self, mut word: Word, low: u64) -> NextHopId {
+    fn lookup_low(self, mut word: Word, low: u64) -> NextHopId {
         while word.is_node() {
             word = self.step(word, low);
         }
         word.next_hop()
     }
 
-    /// Looks up each of `keys` into the same position of `out`; the longer of the two is not used beyond the shorter.
+    /// Follows all keys down one node at a time, so that the cache misses of a level overlap. No branch depends on
+    /// where a key goes. Whether it is on the path of the nodes it comes through is asked afterwards.
     #[inline(always)]
-    pub fn lookup_bulk(&self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
-        if self.is_large() {
-            for (keys, out) in keys.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
-                self.lookup_group(keys, out);
-            }
-        } else {
-            self.lookup_one_by_one(keys, out);
-        }
-    }
-
-    /// Follows all keys down one node at a time, so that the cache misses of a level overlap.
-    fn lookup_group(&self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
+    fn lookup_group(self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
         let mut words = [Word(0); GROUP];
-        let mut active = [0_u8; GROUP];
+        let mut places = [Place::default(); GROUP];
+        let mut checks = Checks::new();
         let mut count = 0;
-        for (position, (key, slot)) in keys.iter().zip(&mut words).enumerate() {
-            let word = self.first(*key);
-            *slot = word;
-            active[count % GROUP] = position as u8;
-            count += usize::from(word.is_node());
-            self.prefetch_node(word, *key);
+        for (position, (key, slot)) in (0..).zip(keys.iter().zip(&mut words)) {
+            *slot = self.first(*key);
+            count += self.next_place(*slot, key.high, position, &mut places[count % GROUP], &mut checks);
         }
         while count > 0 {
             let mut left = 0;
             for turn in 0..count {
-                let position = active[turn % GROUP];
-                let slot = &mut words[usize::from(position) % GROUP];
-                let Some(key) = keys.get(usize::from(position)) else { continue };
-                let half = if slot.is_low() { key.low } else { key.high };
-                let word = self.step(*slot, half);
-                *slot = word;
-                active[left % GROUP] = position;
-                left += usize::from(word.is_node());
-                self.prefetch_node(word, *key);
+                let Place { entry, position } = places[turn % GROUP];
+                // Acquire as in `first`.
+                let word = Word(self.entries[entry as usize % ENTRIES].load(Acquire));
+                words[position as usize % GROUP] = word;
+                let Some(key) = keys.get(position as usize) else { continue };
+                left += self.next_place(word, key.high, position, &mut places[left % GROUP], &mut checks);
             }
             count = left;
         }
-        for (next_hop, (word, _)) in out.iter_mut().zip(words.iter().zip(keys)) {
-            *next_hop = word.next_hop();
+        for (next_hop, (word, key)) in out.iter_mut().zip(words.iter().zip(keys)) {
+            *next_hop = if word.is_node() { self.lookup_low(*word, key.low) } else { word.next_hop() };
         }
+        for (word, _) in checks.list() {
+            prefetch(self.heads, word.number());
+        }
+        // Of the nodes whose path a key is not on the first one counts.
+        for (word, position) in checks.list().iter().rev() {
+            let position = *position as usize;
+            if let (Some(key), Some(next_hop)) = (keys.get(position), out.get_mut(position))
+                && let Some(miss) = self.miss(*word, key.high)
+            {
+                *next_hop = miss.next_hop();
+            }
+        }
+    }
+
+    /// Notes where a key of a group goes from `word`, and returns 1, or 0 if that is a leaf or a low node.
+    #[inline(always)]
+    fn next_place(self, word: Word, high: u64, position: u32, place: &mut Place, checks: &mut Checks) -> usize {
+        let goes_on = word.is_high_node();
+        *place = Place { entry: word.entry(high) as u32, position };
+        // What will not be read is asked for at the start of the array, which costs nothing: no branch.
+        prefetch(self.entries, if goes_on { place.entry as usize } else { 0 });
+        checks.add(word, position);
+        usize::from(goes_on)
     }
 
     /// The keys of a burst often share their first bytes: then they go down the trie together as far as that,
     /// and the node where they part is read once.
     #[inline(always)]
-    fn lookup_one_by_one(&self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
+    fn lookup_one_by_one(self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
         let Some(&first) = keys.first() else { return };
         let differ = keys.iter().fold(0, |differ, key| differ | (key.high ^ first.high));
         let mut word = self.first(first);
@@ -244,54 +307,65 @@ impl Ipv6Fib {
         }
     }
 
-    /// The rest of a lookup that has come to a node.
     #[inline(always)]
-    fn lookup_below(&self, mut word: Word, key: Ipv6Key) -> NextHopId {
-        while word.is_high_node() {
-            word = self.step(word, key.high);
-        }
-        if word.is_node() { self.lookup_low(word, key.low) } else { word.next_hop() }
-    }
-
-    /// Fetches what a lookup of `key` reads first into the cache. Worth its instruction only while
-    /// [`Ipv6Fib::is_large`], and a few packets ahead of the lookup.
-    #[inline(always)]
-    pub fn prefetch(&self, key: Ipv6Key) {
-        self.root.prefetch((key.high >> 40) as usize);
-    }
-
-    /// True when the table has so many routes that prefetching pays.
-    #[inline(always)]
-    pub fn is_large(&self) -> bool {
-        self.large.load(Relaxed)
-    }
-
-    #[inline(always)]
-    fn first(&self, key: Ipv6Key) -> Word {
+    fn first(self, key: Ipv6Key) -> Word {
         // Acquire pairs with the Release in `Ipv6Writer::store`: a node's head and entries are seen filled.
         Word(self.root[(key.high >> 40) as usize].load(Acquire))
     }
 
     /// From the word of a node to the next word for an address with this half.
     #[inline(always)]
-    fn step(&self, word: Word, half: u64) -> Word {
-        if !word.is_adjacent() {
-            let head = &self.heads[word.number()];
-            // Two shifts: the first byte of the half has nothing before it, and a shift by 64 is none.
-            if (half ^ head.path.load(Relaxed)) >> word.shift() >> 8 != 0 {
-                return Word(head.miss.load(Relaxed));
-            }
+    fn step(self, word: Word, half: u64) -> Word {
+        if !word.is_adjacent()
+            && let Some(miss) = self.miss(word, half)
+        {
+            return miss;
         }
         // Acquire as in `first`.
         Word(self.entries[word.entry(half)].load(Acquire))
     }
 
+    /// The leaf for an address with this half, if it is not on the path of a node.
     #[inline(always)]
-    fn prefetch_node(&self, word: Word, key: Ipv6Key) {
-        let half = if word.is_low() { key.low } else { key.high };
-        // What will not be read is asked for at the start of the arrays, which costs nothing: no branch.
-        let has_head = word.is_node() && !word.is_adjacent();
-        self.heads.prefetch(if has_head { word.number() } else { 0 });
-        self.entries.prefetch(if word.is_node() { word.entry(half) } else { 0 });
+    fn miss(self, word: Word, half: u64) -> Option<Word> {
+        let head = &self.heads[word.number()];
+        // Two shifts: the first byte of the half has nothing before it, and a shift by 64 is none.
+        let differs = (half ^ head.path.load(Relaxed)) >> word.shift() >> 8 != 0;
+        differs.then(|| Word(head.miss.load(Relaxed)))
+    }
+}
+
+/// The entry that a key of a group comes to next.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    entry: u32,
+    position: u32,
+}
+
+/// Nodes whose paths have to be compared with keys, in the order in which the keys came to them.
+struct Checks {
+    list: [(Word, u32); Self::ROOM],
+    count: usize,
+}
+
+impl Checks {
+    /// No byte lies between a slot and an adjacent node: of the five high bytes behind the root's, at most two are
+    /// those of other nodes.
+    const ROOM: usize = 2 * GROUP;
+
+    fn new() -> Self {
+        Self { list: [(Word(0), 0); Self::ROOM], count: 0 }
+    }
+
+    /// Notes that a key has come to `word`, if that is a node that asks for it. Without a branch.
+    #[inline(always)]
+    fn add(&mut self, word: Word, position: u32) {
+        self.list[self.count % Self::ROOM] = (word, position);
+        self.count += usize::from(word.is_high_node() & !word.is_adjacent());
+    }
+
+    #[inline(always)]
+    fn list(&self) -> &[(Word, u32)] {
+        &self.list[..self.count.min(Self::ROOM)]
     }
 }

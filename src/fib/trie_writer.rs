@@ -74,7 +74,7 @@ impl Ipv6Writer {
     }
 
     fn store(&self, slot: Slot, word: Word) {
-        // Release pairs with the Acquire in `Ipv6Fib::first` and `Ipv6Fib::step`.
+        // Release pairs with the Acquire in `View::first` and `View::step`.
         match slot {
             Slot::Root(index) => self.fib.root[index].store(word.0, Release),
             Slot::Entry(index) => self.fib.entries[index].store(word.0, Release),

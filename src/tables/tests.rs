@@ -38,7 +38,7 @@ fn forwarded(tables: &Tables, address: IpAddr) -> Result<(PortId, MacAddr), Drop
         Some(reason) => Err(reason),
         None => {
             assert_eq!(hop.action(), Action::Forward);
-            Ok((hop.port, MacAddr(hop.header[..6].try_into().unwrap())))
+            Ok((hop.port(), MacAddr(hop.header[..6].try_into().unwrap())))
         }
     }
 }

@@ -118,15 +118,21 @@ pub(super) enum Key {
     Ipv6(Ipv6Key),
 }
 
-/// What the rewriting pass found.
+/// What the routing pass found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rewritten {
+pub(super) struct Routed {
     /// Bit i: packet i is not simply forwarded, and has not been touched.
     pub special: u64,
-    /// The port all others leave by, if it is one.
-    pub port: Option<PortId>,
-    /// Bytes of the others.
-    pub bytes: u64,
+    /// Bit p: some of the others leave by port p.
+    ports: u64,
+}
+
+impl Routed {
+    /// The port that all but the special ones leave by, if it is one.
+    #[inline(always)]
+    pub fn port(self) -> Option<PortId> {
+        self.ports.is_power_of_two().then_some(PortId(self.ports.trailing_zeros() as u16))
+    }
 }
 
 /// A burst of one family and what the passes know of it.
@@ -401,33 +407,36 @@ impl<B: PacketBuf> Batch<B> {
         }
     }
 
-    /// Looks all destinations up.
+    /// Looks all destinations up, then gives each packet its new Ethernet header, TTL and checksum, unless
+    /// one comparison says that it is out of the ordinary.
     #[inline(always)]
-    pub fn look_up(&mut self, family: Family, tables: &Snapshot) {
-        let count = self.gathered;
-        let hops = &mut self.hops[..count];
+    pub fn route(&mut self, family: Family, tables: &Snapshot) -> Routed {
+        let count = self.gathered.min(LANES);
         match family {
             Family::Ipv4 => {
-                let keys = &self.keys[..count];
                 if tables.ipv4.is_large() {
-                    keys.iter().for_each(|key| tables.ipv4.prefetch(*key));
+                    self.keys[..count].iter().for_each(|key| tables.ipv4.prefetch(*key));
                 }
-                tables.ipv4.lookup_bulk(keys, hops);
+                let fib = tables.ipv4.view();
+                self.rewrite(family, &tables.next_hops, |batch, i| fib.lookup(batch.keys[i]))
             }
-            Family::Ipv6 => tables.ipv6.lookup_bulk(&self.keys6[..count], hops),
+            Family::Ipv6 => {
+                tables.ipv6.lookup_bulk(&self.keys6[..count], &mut self.hops[..count]);
+                self.rewrite(family, &tables.next_hops, |batch, i| batch.hops[i])
+            }
         }
     }
 
-    /// Gives each packet its new Ethernet header, TTL and checksum, unless one comparison says that it is
-    /// out of the ordinary.
     #[inline(always)]
-    pub fn rewrite(&mut self, family: Family, next_hops: &NextHops) -> Rewritten {
-        let first = next_hops.get(self.hops[0]).port;
-        let (mut special, mut ports_differ, mut bytes) = (0, 0, 0);
+    fn rewrite(&mut self, family: Family, next_hops: &NextHops, next_hop: impl Fn(&Self, usize) -> NextHopId) -> Routed {
+        let (mut special, mut ports) = (0, 0);
+        // By value: what is read through a pointer would be read again after every store to a packet.
+        let next_hops = next_hops.all();
         for i in 0..self.checked.min(LANES) {
-            let hop = next_hops.get(self.hops[i]);
-            let wire = self.wire[i];
-            if wire > hop.max_frame {
+            let id = next_hop(self, i);
+            self.hops[i] = id;
+            let hop = &next_hops[id.index()];
+            if self.wire[i] > hop.max_frame {
                 special |= 1 << i;
                 continue;
             }
@@ -435,16 +444,20 @@ impl<B: PacketBuf> Batch<B> {
             // ours.
             unsafe {
                 let head = self.heads[i];
-                head.copy_from_nonoverlapping(hop.header.as_ptr(), 14);
+                write_ethernet(head, &hop.header);
                 match family {
                     Family::Ipv4 => head.add(TTL_WORD).cast::<[u8; 4]>().write(self.words[i].to_le_bytes()),
                     Family::Ipv6 => *head.add(HOP_LIMIT) -= 1,
                 }
             }
-            ports_differ |= hop.port.0 ^ first.0;
-            bytes += u64::from(wire);
+            ports |= hop.port_bit;
         }
-        Rewritten { special, port: (ports_differ == 0).then_some(first), bytes }
+        Routed { special, ports }
+    }
+
+    /// Bytes of all packets in a frame each, without padding.
+    pub fn bytes(&self) -> u64 {
+        self.wire[..self.gathered].iter().map(|wire| u64::from(*wire)).sum()
     }
 
     /// The next hop of packet i, which has been looked up, and the packet's length in a frame.
@@ -457,7 +470,7 @@ impl<B: PacketBuf> Batch<B> {
     pub fn scatter(&mut self, next_hops: &NextHops, mut put: impl FnMut(PortId, B, u32)) {
         (self.gathered, self.checked) = (0, 0);
         for (i, packet) in self.packets.drain(..).enumerate() {
-            put(next_hops.get(self.hops[i]).port, packet, self.wire[i]);
+            put(next_hops.get(self.hops[i]).port(), packet, self.wire[i]);
         }
     }
 }
@@ -477,6 +490,29 @@ const TTL_WORD: usize = 22;
 unsafe fn ttl_word(head: *const u8) -> u32 {
     // SAFETY: by the function's contract.
     u32::from_le_bytes(unsafe { head.add(TTL_WORD).cast::<[u8; 4]>().read() })
+}
+
+/// Gives a frame the 14 bytes of an Ethernet header that `header` starts with.
+///
+/// # Safety
+///
+/// HEADERS bytes are writable at `frame`.
+#[inline(always)]
+unsafe fn write_ethernet(frame: *mut u8, header: &[u8; 16]) {
+    // SAFETY: by the function's contract; every x86-64 has SSE2.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{__m128i, _mm_insert_epi16, _mm_loadu_si128, _mm_storeu_si128};
+        // One store instead of three; the two bytes behind the header are written as they are.
+        let behind = frame.add(14).cast::<u16>().read_unaligned();
+        let start = _mm_insert_epi16::<7>(_mm_loadu_si128(header.as_ptr().cast::<__m128i>()), i32::from(behind));
+        _mm_storeu_si128(frame.cast(), start);
+    }
+    // SAFETY: by the function's contract.
+    #[cfg(not(target_arch = "x86_64"))]
+    unsafe {
+        frame.copy_from_nonoverlapping(header.as_ptr(), 14);
+    }
 }
 
 /// Where the hop limit of an IPv6 header stands in a frame.
