@@ -169,7 +169,7 @@ fn main() {
                 Tx.transmit(&mut burst);
             });
             let all = least(|| {
-                worker.turn(0);
+                worker.turn(|| 0);
             });
             assert_eq!(counters.total_drops(), 0);
             println!("{title:<16} {:6.2} cycles/packet", all - around);

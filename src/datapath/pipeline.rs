@@ -1,6 +1,6 @@
 //! The whole way of a packet, a burst at a time.
 
-use super::batch::{self, Batch, Isa, Key, Routed, Work};
+use super::batch::{self, Batch, Check, Isa, Key, Passed, Work};
 use super::buffer::{BURST, Burst, ChecksumStatus, PacketBuf, RxBurst, TxBurst};
 use super::counters::WorkerCounters;
 use super::output::Output;
@@ -78,73 +78,92 @@ impl<B: PacketBuf> Pipeline<B> {
         counters.port(ingress.port).rx_packets.add(count as u64);
 
         if mixed {
-            self.part(family);
+            self.part();
         }
         let mut path = Path { ingress, tables, outputs, counters };
-        if self.forward_whole(family, !mixed, &mut path) {
-            self.forward_whole(family.other(), false, &mut path);
+        self.forward_whole(family, &mut path);
+        if mixed {
+            self.forward_whole(family.other(), &mut path);
         }
         count
     }
 
-    /// As [`Pipeline::forward_family`], in code of its own for each family and way of validating: nothing
+    /// As [`Pipeline::forward_family`], in code of its own for each family and way of checking headers: nothing
     /// asks for each packet which it is.
     #[inline(always)]
-    fn forward_whole<T: TxBurst<Buf = B>>(&mut self, family: Family, unparted: bool, path: &mut Path<'_, T>) -> bool {
+    fn forward_whole<T: TxBurst<Buf = B>>(&mut self, family: Family, path: &mut Path<'_, T>) {
         let isa = self.isa;
         match family {
-            Family::Ipv4 => isa.apply(Forward::<_, _, false> { pipeline: self, unparted, path }),
-            Family::Ipv6 => isa.apply(Forward::<_, _, true> { pipeline: self, unparted, path }),
+            Family::Ipv4 => isa.apply(Forward::<_, _, false> { pipeline: self, path }),
+            Family::Ipv6 => isa.apply(Forward::<_, _, true> { pipeline: self, path }),
         }
     }
 
-    /// Forwards the packets of one family. Where `unparted`, looks for some of the other family among
-    /// them if any is odd. Returns whether the other family has some.
+    /// Forwards the packets of one family.
     #[inline(always)]
-    fn forward_family<T: TxBurst<Buf = B>>(&mut self, family: Family, unparted: bool, path: &mut Path<'_, T>) -> bool {
-        // Validate: version, lengths, checksum, TTL, source, our MAC address; note the destinations.
-        let mac = path.ingress.mac;
-        let isa = self.isa;
-        let mut verdict = self.batch(family).validate(family, mac, isa);
-        if verdict.odd_groups != 0 {
-            if unparted && self.part(family) {
-                verdict = self.batch(family).validate(family, mac, isa);
-            }
-            self.examine(family, verdict.odd_groups, path);
-        }
-        path.counters.port(path.ingress.port).rx_bytes.add(verdict.bytes);
-        let Self { ipv4, ipv6, groups, trash, .. } = self;
-        let (batch, other) = match family {
-            Family::Ipv4 => (ipv4, ipv6),
-            Family::Ipv6 => (ipv6, ipv4),
-        };
-        let other_waits = other.len() != 0;
-        if verdict.padded {
-            batch.trim();
-        }
-        if batch.len() == 0 {
-            return other_waits;
-        }
-
-        // Look up, and rewrite what is simply forwarded.
-        let routed = batch.route(family, path.tables);
-        if routed.special != 0 {
-            dismiss_special(batch, routed, trash, path);
-            if batch.len() == 0 {
-                return other_waits;
-            }
+    fn forward_family<C: Check, T: TxBurst<Buf = B>>(
+        &mut self,
+        family: Family,
+        proof: C::Proof,
+        path: &mut Path<'_, T>,
+    ) {
+        // Check the headers (version, lengths, checksum, TTL, source, our MAC address), look the destinations up, and
+        // rewrite what is simply forwarded.
+        let (mac, tables) = (path.ingress.mac, path.tables);
+        let mut passed = self.batch(family).pass::<C>(family, mac, proof, tables);
+        path.counters.port(path.ingress.port).rx_bytes.add(passed.bytes);
+        let as_received = passed.left | passed.special == 0 && !passed.padded;
+        if !as_received {
+            self.attend(family, &mut passed, path);
         }
 
         // Send: as one burst where all leave by one port.
-        let as_received = verdict.odd_groups == 0 && !verdict.padded && routed.special == 0;
-        match routed.port() {
-            Some(port) => {
-                let bytes = if as_received { verdict.bytes } else { batch.bytes() };
-                path.send(port, batch.packets(), bytes);
-            }
-            None => scatter(batch, groups, path),
+        let Self { ipv4, ipv6, groups, .. } = self;
+        let batch = match family {
+            Family::Ipv4 => ipv4,
+            Family::Ipv6 => ipv6,
+        };
+        if passed.ports.is_power_of_two() {
+            let port = PortId(passed.ports.trailing_zeros() as u16);
+            let bytes = if as_received { passed.bytes } else { batch.bytes() };
+            path.send(port, batch.packets(), bytes);
+        } else if batch.len() != 0 {
+            scatter(batch, groups, path);
         }
-        other_waits
+    }
+
+    /// Deals with what is out of the ordinary: packets that need a closer look, most of which turn out good, those
+    /// that are not simply forwarded, and link padding. Those that go no further are freed and counted.
+    #[inline(never)]
+    fn attend<T: TxBurst<Buf = B>>(&mut self, family: Family, passed: &mut Passed, path: &mut Path<'_, T>) {
+        let Path { ingress, tables, counters, .. } = *path;
+        let trash = &mut self.trash;
+        let batch = match family {
+            Family::Ipv4 => &mut self.ipv4,
+            Family::Ipv6 => &mut self.ipv6,
+        };
+        let mut strangers = 0;
+        let look = |packet: &B| {
+            let looked = look(packet, ingress.mac, tables);
+            strangers += usize::from(looked.is_ok_and(|examined| examined.key.family() != family));
+            looked
+        };
+        let mut dropped = batch.examine(family, tables, passed, look, |reason| counters.drops(reason).add(1));
+        if strangers != 0 {
+            self.guess = if strangers == batch.len() { Guess::All(family.other()) } else { Guess::Mixed };
+        }
+        for i in batch::bits(passed.special) {
+            let (hop, frame_len) = batch.next_hop(i, &tables.next_hops);
+            // The pass forwards whatever has no reason to be refused.
+            let reason = hop.refusal(frame_len, false).unwrap_or(DropReason::TooBig);
+            counters.drops(reason).add(1);
+        }
+        dropped |= passed.special;
+        if dropped != 0 {
+            batch.dismiss(dropped, trash);
+            B::free(trash);
+        }
+        batch.trim();
     }
 
     #[inline(always)]
@@ -155,56 +174,33 @@ impl<B: PacketBuf> Pipeline<B> {
         }
     }
 
-    /// Moves packets of the other family over to its batch; returns whether there were any. Notes what
-    /// kind of burst it was.
-    fn part(&mut self, family: Family) -> bool {
-        let (batch, other) = match family {
-            Family::Ipv4 => (&mut self.ipv4, &mut self.ipv6),
-            Family::Ipv6 => (&mut self.ipv6, &mut self.ipv4),
+    /// Moves IPv6 packets over to their batch. Notes what kind of burst it was.
+    fn part(&mut self) {
+        let Self { ipv4, ipv6, guess, .. } = self;
+        let strangers = ipv4.strangers(Family::Ipv4);
+        let all = strangers.count_ones() as usize == ipv4.len();
+        *guess = match strangers {
+            0 => Guess::All(Family::Ipv4),
+            _ if all => Guess::All(Family::Ipv6),
+            _ => Guess::Mixed,
         };
-        let strangers = batch.strangers(family);
-        if strangers == 0 {
-            self.guess = Guess::All(family);
-            return false;
-        }
-        let all = strangers.count_ones() as usize == batch.len();
-        self.guess = if all { Guess::All(family.other()) } else { Guess::Mixed };
-        batch.part(strangers, other);
-        true
-    }
-
-    /// Takes a closer look at groups with something odd in them: most packets turn out good.
-    #[inline(never)]
-    fn examine<T: TxBurst<Buf = B>>(&mut self, family: Family, odd_groups: u8, path: &mut Path<'_, T>) {
-        let Path { ingress, tables, counters, .. } = *path;
-        let batch = match family {
-            Family::Ipv4 => &mut self.ipv4,
-            Family::Ipv6 => &mut self.ipv6,
-        };
-        batch.examine(
-            odd_groups,
-            &mut self.trash,
-            |packet| look(packet, ingress.mac, tables),
-            |reason| counters.drops(reason).add(1),
-        );
-        B::free(&mut self.trash);
+        ipv4.part(strangers, ipv6);
     }
 }
 
 /// To forward the packets of one family.
 struct Forward<'p, 'a, B, T, const IPV6: bool> {
     pipeline: &'p mut Pipeline<B>,
-    unparted: bool,
     path: &'p mut Path<'a, T>,
 }
 
 impl<B: PacketBuf, T: TxBurst<Buf = B>, const IPV6: bool> Work for Forward<'_, '_, B, T, IPV6> {
-    type Output = bool;
+    type Output = ();
 
     #[inline(always)]
-    fn run(self) -> bool {
+    fn run<C: Check>(self, proof: C::Proof) {
         let family = if IPV6 { Family::Ipv6 } else { Family::Ipv4 };
-        self.pipeline.forward_family(family, self.unparted, self.path)
+        self.pipeline.forward_family::<C, T>(family, proof, self.path);
     }
 }
 
@@ -255,25 +251,6 @@ fn next_hop(key: Key, tables: &Snapshot) -> &NextHop {
         Key::Ipv4(key) => tables.ipv4.lookup(key),
         Key::Ipv6(key) => tables.ipv6.lookup(key),
     })
-}
-
-/// Drops the packets that the routing pass left alone, each under its next hop's reason.
-#[cold]
-#[inline(never)]
-fn dismiss_special<T: TxBurst>(
-    batch: &mut Batch<T::Buf>,
-    routed: Routed,
-    trash: &mut Burst<T::Buf>,
-    path: &mut Path<'_, T>,
-) {
-    let Path { tables, counters, .. } = *path;
-    batch.dismiss(routed.special, trash, |batch, i| {
-        let (hop, frame_len) = batch.next_hop(i, &tables.next_hops);
-        // The routing pass forwards whatever has no reason to be refused.
-        let reason = hop.refusal(frame_len, false).unwrap_or(DropReason::TooBig);
-        counters.drops(reason).add(1);
-    });
-    T::Buf::free(trash);
 }
 
 /// Sorts packets by port, keeping their order, and sends each group.

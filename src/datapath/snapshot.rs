@@ -21,6 +21,15 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// True when the destinations of a burst are best looked up together.
+    #[inline(always)]
+    pub fn is_large(&self, family: Family) -> bool {
+        match family {
+            Family::Ipv4 => self.ipv4.is_large(),
+            Family::Ipv6 => self.ipv6.is_large(),
+        }
+    }
+
     /// How many packets are best received at once.
     #[inline(always)]
     pub fn burst(&self) -> usize {

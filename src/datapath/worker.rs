@@ -1,7 +1,7 @@
 //! One thread's share of the data path.
 
 use super::batch::Isa;
-use super::buffer::{RxBurst, TxBurst};
+use super::buffer::{RxBurst, SMALL_BURST, TxBurst};
 use super::counters::WorkerCounters;
 use super::output::Output;
 use super::pipeline::{Ingress, Pipeline};
@@ -26,8 +26,45 @@ pub struct Worker<R: RxBurst, T> {
     pipeline: Pipeline<R::Buf>,
     tables: Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>,
     counters: Arc<WorkerCounters>,
-    /// When the last turn began, if it had something to do.
-    busy_since: Option<u64>,
+    time: Time,
+}
+
+/// Keeps account of the time in which there is something to do. The clock is read at the start of each turn, but not
+/// while bursts are full: reading it takes as long as forwarding three packets does.
+#[derive(Debug, Default)]
+struct Time {
+    /// When the clock was last read.
+    read: u64,
+    /// The turns since then had something to do.
+    busy: bool,
+    /// How many more turns may begin without a look at the clock.
+    unread: u32,
+}
+
+impl Time {
+    /// Most turns between two looks at the clock.
+    const MOST_UNREAD: u32 = 32;
+
+    #[inline(always)]
+    fn start_turn(&mut self, clock: impl FnOnce() -> u64, counters: &WorkerCounters) {
+        if self.unread > 0 {
+            self.unread -= 1;
+            return;
+        }
+        let now = clock();
+        if self.busy {
+            counters.busy_cycles.add(now.wrapping_sub(self.read));
+        }
+        (self.read, self.unread) = (now, Self::MOST_UNREAD);
+    }
+
+    #[inline(always)]
+    fn end_turn(&mut self, received: usize) {
+        self.busy = received != 0;
+        if received < SMALL_BURST {
+            self.unread = 0;
+        }
+    }
 }
 
 impl<R, T> Worker<R, T>
@@ -45,22 +82,20 @@ where
         isa: Isa,
     ) -> Self {
         let pipeline = Pipeline::new(outputs.len(), isa);
-        Self { inputs, outputs, pipeline, tables: Cache::new(tables), counters, busy_since: None }
+        Self { inputs, outputs, pipeline, tables: Cache::new(tables), counters, time: Time::default() }
     }
 
-    /// Polls each queue once. `now` is the time-stamp counter. Returns how many packets came.
+    /// Polls each queue once. `clock` reads the time-stamp counter. Returns how many packets came.
     #[inline(always)]
-    pub fn turn(&mut self, now: u64) -> usize {
-        if let Some(since) = self.busy_since {
-            self.counters.busy_cycles.add(now.wrapping_sub(since));
-        }
+    pub fn turn(&mut self, clock: impl FnOnce() -> u64) -> usize {
+        self.time.start_turn(clock, &self.counters);
         self.counters.polls.add(self.inputs.len() as u64);
         let tables = self.tables.load();
         let mut received = 0;
         for Input { ingress, queue } in &mut self.inputs {
             received += self.pipeline.forward(queue, *ingress, tables, &mut self.outputs, &self.counters);
         }
-        self.busy_since = (received != 0).then_some(now);
+        self.time.end_turn(received);
         received
     }
 

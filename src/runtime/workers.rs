@@ -53,7 +53,7 @@ impl Workers {
                     };
                     let mut worker = Worker::new(inputs, outputs, tables, for_worker, isa);
                     while !stop.load(Relaxed) {
-                        worker.turn(dpdk::clock::tsc());
+                        worker.turn(dpdk::clock::tsc);
                     }
                 })
                 .map_err(RuntimeError::system("start a worker thread"))?;

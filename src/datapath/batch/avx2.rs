@@ -1,57 +1,80 @@
-//! Validation of eight headers at once (AVX2).
-//!
-//! What is checked is what `packet::examine` checks, cut to the common case: one segment, no IPv4
-//! options, a TTL that survives. A group of eight with anything else in it is reported as a whole and
-//! examined packet by packet, so these passes may be coarse in one direction: they may call a good
-//! packet odd, never an odd one good. The tests hold them to that against the scalar way.
+//! Checks of eight headers at once (AVX2).
 
-use super::{LANES, Verdict, Work};
+use super::check::{Check, Lanes, Totals};
+use super::isa::{Present, Work};
+use super::{GROUP, READABLE};
 use crate::datapath::buffer::Lengths;
+use crate::datapath::snapshot::Family;
 use crate::fib::Ipv6Key;
 use crate::units::MacAddr;
 use std::arch::x86_64::*;
 
-/// Headers in one group.
-pub(super) const GROUP: usize = 8;
-
-/// What the IPv4 pass reads and writes: one entry per packet.
-pub(super) struct Ipv4Lanes<'a> {
-    pub heads: &'a [*mut u8; LANES],
-    pub lengths: &'a [Lengths; LANES],
-    pub wire: &'a mut [u32; LANES],
-    pub words: &'a mut [u32; LANES],
-    pub keys: &'a mut [u32; LANES],
+/// What the checks compare with, and what they have added up.
+pub(super) struct EightAtOnce {
+    expected: __m128i,
+    compared: __m128i,
+    /// Of all frames together, the bits in which their lengths are more than their packets'.
+    padding: __m256i,
+    bytes: __m256i,
+    /// Bytes of frames that were counted more than once.
+    repeated: u32,
 }
 
-/// What the IPv6 pass reads and writes.
-pub(super) struct Ipv6Lanes<'a> {
-    pub heads: &'a [*mut u8; LANES],
-    pub lengths: &'a [Lengths; LANES],
-    pub wire: &'a mut [u32; LANES],
-    pub keys: &'a mut [Ipv6Key; LANES],
+impl Check for EightAtOnce {
+    type Proof = Present;
+    const BESIDE_ROUTING: bool = true;
+
+    #[inline(always)]
+    fn new(_: Present, family: Family, mac: MacAddr) -> Self {
+        let (start, version) = match family {
+            Family::Ipv4 => ([0x08, 0x00, 0x45], 0xff),
+            Family::Ipv6 => ([0x86, 0xdd, 0x60], 0xf0),
+        };
+        // SAFETY: Present proves that the processor has AVX2.
+        unsafe {
+            let (expected, compared) = (expected_start(mac, start), compared_start(version));
+            Self { expected, compared, padding: _mm256_setzero_si256(), bytes: _mm256_setzero_si256(), repeated: 0 }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn group(&mut self, family: Family, lanes: &mut Lanes, at: usize, len: usize) -> u8 {
+        const { assert!(READABLE >= 54) };
+        if len < GROUP {
+            let filling = (GROUP - len) as u32;
+            self.repeated = self.repeated.wrapping_add(filling.wrapping_mul(lanes.lengths[at].frame()));
+        }
+        // SAFETY: the processor has AVX2, or there would be no `self`; the rest by the function's contract.
+        let odd = unsafe {
+            match family {
+                Family::Ipv4 => self.ipv4(lanes, at),
+                Family::Ipv6 => self.ipv6(lanes, at),
+            }
+        };
+        odd & (u8::MAX >> (GROUP - len))
+    }
+
+    #[inline(always)]
+    fn totals(&self) -> Totals {
+        // SAFETY: the processor has AVX2, or there would be no `self`.
+        unsafe {
+            let padded = _mm256_testz_si256(self.padding, self.padding) == 0;
+            Totals { padded, bytes: sum(self.bytes).wrapping_sub(self.repeated) }
+        }
+    }
 }
 
-/// Validates the first `groups` groups of eight.
-///
-/// # Safety
-///
-/// `groups` is at most 8, and 64 bytes are readable behind each of the first `groups * 8` heads.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn validate_ipv4(lanes: Ipv4Lanes<'_>, groups: usize, mac: MacAddr) -> Verdict {
-    let expected = expected_start(mac, [0x08, 0x00, 0x45]);
-    let compared = compared_start(0xff);
-    let low_half = _mm256_set1_epi32(0xffff);
-    let low_byte = _mm256_set1_epi32(0xff);
-    let header = _mm256_set1_epi32(14);
-    let total_length_bytes = per_dword([3, 2, -1, -1]);
-    let swapped_bytes = per_dword([3, 2, 1, 0]);
-    let mut verdict = Verdict { odd_groups: 0, padded: false, bytes: 0 };
-    let (mut padding, mut bytes) = (_mm256_setzero_si256(), _mm256_setzero_si256());
-
-    for group in 0..groups {
-        let at = group * GROUP;
+impl EightAtOnce {
+    /// # Safety
+    ///
+    /// As [`Check::group`].
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn ipv4(&mut self, lanes: &mut Lanes, at: usize) -> u8 {
+        let low_half = _mm256_set1_epi32(0xffff);
+        let low_byte = _mm256_set1_epi32(0xff);
         // SAFETY: the caller vouches for the heads; 34 bytes of each are read.
-        let (start, rows, w4) = unsafe { load_ipv4(lanes.heads.as_ptr().add(at), expected) };
+        let (start, rows, w4) = unsafe { load_ipv4(lanes.heads.as_ptr().add(at), self.expected) };
         let [w0, w1, w2, w3] = transpose(rows);
         // SAFETY: `at + 8 <= LANES`, the length of the array.
         let (frame, segment) = unsafe { load_lengths(lanes.lengths.as_ptr().add(at)) };
@@ -64,8 +87,8 @@ pub(super) unsafe fn validate_ipv4(lanes: Ipv4Lanes<'_>, groups: usize, mac: Mac
         let folded = _mm256_add_epi32(_mm256_and_si256(sum, low_half), _mm256_srli_epi32(sum, 16));
         let mut odd = _mm256_xor_si256(folded, low_half);
 
-        let total_length = _mm256_shuffle_epi8(w0, total_length_bytes);
-        let wire = _mm256_add_epi32(total_length, header);
+        let total_length = _mm256_shuffle_epi8(w0, per_dword([3, 2, -1, -1]));
+        let wire = _mm256_add_epi32(total_length, _mm256_set1_epi32(14));
         let extra = _mm256_sub_epi32(frame, wire);
         let first_byte = _mm256_and_si256(w3, low_byte);
         for flag in [
@@ -77,13 +100,11 @@ pub(super) unsafe fn validate_ipv4(lanes: Ipv4Lanes<'_>, groups: usize, mac: Mac
             _mm256_cmpeq_epi32(first_byte, _mm256_set1_epi32(127)),
             _mm256_cmpgt_epi32(first_byte, _mm256_set1_epi32(223)),
             _mm256_cmpeq_epi32(_mm256_and_si256(w3, low_half), _mm256_set1_epi32(0xfea9)),
-            _mm256_castsi128_si256(_mm_and_si128(start, compared)),
         ] {
             odd = _mm256_or_si256(odd, flag);
         }
-        padding = _mm256_or_si256(padding, extra);
-        bytes = _mm256_add_epi32(bytes, frame);
-        verdict.odd_groups |= u8::from(_mm256_testz_si256(odd, odd) == 0) << group;
+        self.padding = _mm256_or_si256(self.padding, extra);
+        self.bytes = _mm256_add_epi32(self.bytes, frame);
 
         // One less TTL and the checksum that follows from it: see `packet::checksum`.
         let carry = _mm256_cmpgt_epi32(_mm256_srli_epi32(w2, 16), _mm256_set1_epi32(0xfffd));
@@ -92,38 +113,27 @@ pub(super) unsafe fn validate_ipv4(lanes: Ipv4Lanes<'_>, groups: usize, mac: Mac
         unsafe {
             store(lanes.wire.as_mut_ptr().add(at), wire);
             store(lanes.words.as_mut_ptr().add(at), word);
-            store(lanes.keys.as_mut_ptr().add(at), _mm256_shuffle_epi8(w4, swapped_bytes));
+            store(lanes.keys.as_mut_ptr().add(at), _mm256_shuffle_epi8(w4, per_dword([3, 2, 1, 0])));
         }
+        // SAFETY: by the function's contract.
+        set_lanes(odd) | unsafe { self.strangers(start, lanes, at) }
     }
-    verdict.padded = _mm256_testz_si256(padding, padding) == 0;
-    verdict.bytes = sum(bytes);
-    verdict
-}
 
-/// Validates the first `groups` groups of eight.
-///
-/// # Safety
-///
-/// `groups` is at most 8, and 64 bytes are readable behind each of the first `groups * 8` heads.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn validate_ipv6(lanes: Ipv6Lanes<'_>, groups: usize, mac: MacAddr) -> Verdict {
-    let expected = expected_start(mac, [0x86, 0xdd, 0x60]);
-    let compared = compared_start(0xf0);
-    let header = _mm256_set1_epi32(54);
-    let leading_half = per_dword([1, 0, -1, -1]);
-    let mut verdict = Verdict { odd_groups: 0, padded: false, bytes: 0 };
-    let (mut padding, mut bytes) = (_mm256_setzero_si256(), _mm256_setzero_si256());
-
-    for group in 0..groups {
-        let at = group * GROUP;
+    /// # Safety
+    ///
+    /// As [`Check::group`].
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn ipv6(&mut self, lanes: &mut Lanes, at: usize) -> u8 {
+        let leading_half = per_dword([1, 0, -1, -1]);
         // SAFETY: the caller vouches for the heads, of which 54 bytes are read; `at + 8 <= LANES`.
         let (start, lengths_and_limits, sources) =
-            unsafe { load_ipv6(lanes.heads.as_ptr().add(at), expected, lanes.keys.as_mut_ptr().add(at)) };
+            unsafe { load_ipv6(lanes.heads.as_ptr().add(at), self.expected, lanes.keys6.as_mut_ptr().add(at)) };
         // SAFETY: `at + 8 <= LANES`, the length of the array.
         let (frame, segment) = unsafe { load_lengths(lanes.lengths.as_ptr().add(at)) };
 
         let payload = _mm256_shuffle_epi8(lengths_and_limits, leading_half);
-        let wire = _mm256_add_epi32(payload, header);
+        let wire = _mm256_add_epi32(payload, _mm256_set1_epi32(54));
         let extra = _mm256_sub_epi32(frame, wire);
         // The first 16 bits are enough to suspect every martian: 0 (unspecified, loopback, IPv4-mapped),
         // ff00::/8 and fe80::/10.
@@ -136,38 +146,67 @@ pub(super) unsafe fn validate_ipv6(lanes: Ipv6Lanes<'_>, groups: usize, mac: Mac
             _mm256_cmpeq_epi32(source, _mm256_setzero_si256()),
             _mm256_cmpgt_epi32(source, _mm256_set1_epi32(0xfeff)),
             _mm256_cmpeq_epi32(_mm256_and_si256(source, _mm256_set1_epi32(0xffc0)), _mm256_set1_epi32(0xfe80)),
-            _mm256_castsi128_si256(_mm_and_si128(start, compared)),
         ] {
             odd = _mm256_or_si256(odd, flag);
         }
-        padding = _mm256_or_si256(padding, extra);
-        bytes = _mm256_add_epi32(bytes, frame);
-        verdict.odd_groups |= u8::from(_mm256_testz_si256(odd, odd) == 0) << group;
+        self.padding = _mm256_or_si256(self.padding, extra);
+        self.bytes = _mm256_add_epi32(self.bytes, frame);
         // SAFETY: `at + 8 <= LANES`, the length of the array.
         unsafe { store(lanes.wire.as_mut_ptr().add(at), wire) };
+        // SAFETY: by the function's contract.
+        set_lanes(odd) | unsafe { self.strangers(start, lanes, at) }
     }
-    verdict.padded = _mm256_testz_si256(padding, padding) == 0;
-    verdict.bytes = sum(bytes);
-    verdict
+}
+
+impl EightAtOnce {
+    /// Bit i: frame i does not start as it should. `start` has the bits in which any of them differs from that.
+    ///
+    /// # Safety
+    ///
+    /// As [`Check::group`].
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn strangers(&self, start: __m128i, lanes: &Lanes, at: usize) -> u8 {
+        if _mm_testz_si128(start, self.compared) != 0 {
+            return 0;
+        }
+        let mut strangers = 0;
+        for i in 0..GROUP {
+            // SAFETY: by the function's contract.
+            let differs = unsafe { _mm_xor_si128(load(lanes.heads[at + i]), self.expected) };
+            strangers |= u8::from(_mm_testz_si128(differs, self.compared) == 0) << i;
+        }
+        strangers
+    }
+}
+
+/// Bit i: element i is not 0.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn set_lanes(elements: __m256i) -> u8 {
+    let zero = _mm256_cmpeq_epi32(elements, _mm256_setzero_si256());
+    !_mm256_movemask_ps(_mm256_castsi256_ps(zero)) as u8
 }
 
 /// Does something in code that may use these instructions: shifts by variable amounts and copies take
 /// fewer of them.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn apply<W: Work>(work: W) -> W::Output {
-    work.run()
+pub(super) fn apply<W: Work>(work: W, present: Present) -> W::Output {
+    work.run::<EightAtOnce>(present)
 }
 
-/// The sum of all elements. Those of eight bursts' lengths are far from overflowing.
+/// The sum of all elements, modulo 2³².
+#[inline]
 #[target_feature(enable = "avx2")]
-fn sum(elements: __m256i) -> u64 {
+fn sum(elements: __m256i) -> u32 {
     let four = _mm_add_epi32(_mm256_castsi256_si128(elements), _mm256_extracti128_si256::<1>(elements));
     let two = _mm_add_epi32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
     let one = _mm_add_epi32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two));
-    u64::from(_mm_cvtsi128_si32(one) as u32)
+    _mm_cvtsi128_si32(one) as u32
 }
 
 /// The first 16 bytes a frame should have: our MAC address, any source, EtherType, version.
+#[inline]
 #[target_feature(enable = "avx2")]
 fn expected_start(mac: MacAddr, [type_high, type_low, version]: [u8; 3]) -> __m128i {
     let mut start = [0u8; 16];
@@ -177,6 +216,7 @@ fn expected_start(mac: MacAddr, [type_high, type_low, version]: [u8; 3]) -> __m1
 }
 
 /// Which bits of them count; `version` are those of the byte behind the EtherType.
+#[inline]
 #[target_feature(enable = "avx2")]
 fn compared_start(version: u8) -> __m128i {
     let mut mask = [0u8; 16];
@@ -185,6 +225,7 @@ fn compared_start(version: u8) -> __m128i {
     from_bytes(mask)
 }
 
+#[inline]
 #[target_feature(enable = "avx2")]
 fn from_bytes(bytes: [u8; 16]) -> __m128i {
     let value = u128::from_le_bytes(bytes);
@@ -193,6 +234,7 @@ fn from_bytes(bytes: [u8; 16]) -> __m128i {
 
 /// A shuffle that does the same to each 32-bit element: byte `i` of the result is byte `pattern[i]` of
 /// the element, or 0 where that is negative.
+#[inline]
 #[target_feature(enable = "avx2")]
 fn per_dword(pattern: [i8; 4]) -> __m256i {
     let mut bytes = [0u8; 16];

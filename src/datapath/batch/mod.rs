@@ -1,100 +1,56 @@
-//! A burst as arrays: one pass over all packets at a time, each doing one thing.
+//! A burst as arrays, and the pass over it.
 //!
-//! A [`Batch`] owns its packets and keeps, beside them, what the passes need of each: where its header
-//! is, how long it is, its lookup key, its next hop. Packets come in by [`Batch::receive`] and leave by
-//! [`Batch::packets`] or by being dismissed; nothing else moves them. That is the invariant behind the
-//! pointers: while `gathered` is not 0, entry i of every array belongs to packet i. Only the first
-//! `checked` packets, found to have a whole IP header in their first segment, are ever written to.
+//! A [`Batch`] owns its packets and keeps, beside them, what is needed of each: its length, its next hop. Packets
+//! come in by [`Batch::receive`] and leave by [`Batch::packets`] or by being dismissed; nothing else moves them.
 //!
-//! Long runs of simple loops are what the processor likes: the loads of different packets do not wait
-//! for one another, and validation does eight headers at once where the processor can. The passes of
-//! this file and its children are the only part of the data path with `unsafe` in it.
+//! [`Batch::pass`] goes over the burst by groups of eight: it checks the headers, looks the destinations up and writes
+//! the new headers. While the vector units are busy with the checks of one group, the others write the last one's
+//! headers. With a large table it looks all destinations of the burst up before it writes, so that cache misses
+//! overlap. What is out of the ordinary it leaves alone and reports: odd groups, to be looked at packet by
+//! packet, and special packets, which are not simply forwarded.
+//!
+//! This file and its children are the only part of the data path with `unsafe` in it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod check;
+mod isa;
+mod scalar;
 #[cfg(test)]
 mod tests;
 
-use super::buffer::{BURST, Burst, Lengths, PacketBuf, READABLE, RxBurst};
-use super::snapshot::{ETHERNET_HEADER, Family, NextHop, NextHops, Snapshot};
+pub use self::isa::Isa;
+pub(super) use self::check::Check;
+pub(super) use self::isa::Work;
+
+use self::check::Lanes;
+use super::buffer::{BURST, Burst, PacketBuf, READABLE, RxBurst};
+use super::snapshot::{Family, NextHop, NextHops, Snapshot};
 use crate::drop_reason::DropReason;
 use crate::fib::{Ipv6Key, NextHopId};
 use crate::packet::checksum::decrement_ttl;
-use crate::packet::{self, ChecksumStatus, Frame};
 use crate::units::{MacAddr, PortId};
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 
-/// Entries of each array: a whole number of groups of eight.
+/// Entries of each array: a whole number of groups.
 const LANES: usize = BURST;
 
-/// A way of validating. Those that need more than every processor has are made by [`Isa::available`] only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isa {
-    /// One packet after the other.
-    Scalar,
-    /// Eight at once, with AVX2.
-    Avx2(Present),
-}
+/// Packets whose headers are checked together.
+const GROUP: usize = 8;
 
-/// Proof that the processor has what an [`Isa`] needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Present(());
-
-impl Isa {
-    /// What this processor can do, the widest last.
-    pub fn available() -> Vec<Self> {
-        let mut all = vec![Self::Scalar];
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::is_x86_feature_detected as has;
-            if has!("avx2") && has!("bmi1") && has!("bmi2") {
-                all.push(Self::Avx2(Present(())));
-            }
-        }
-        all
-    }
-
-    /// The widest that this processor can do.
-    pub fn detect() -> Self {
-        Self::available().pop().unwrap_or(Self::Scalar)
-    }
-
-    /// Does something in code that is compiled for this way: where the processor has AVX2 and BMI2, the
-    /// compiler may use them throughout.
-    #[inline(always)]
-    pub(super) fn apply<W: Work>(self, work: W) -> W::Output {
-        match self {
-            // SAFETY: Present proves that the processor has what the function is compiled for.
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2(Present(())) => unsafe { avx2::apply(work) },
-            _ => work.run(),
-        }
-    }
-
-    /// Its name, as logs print it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Scalar => "scalar",
-            Self::Avx2(_) => "AVX2",
-        }
-    }
-}
-
-/// Something to be done in code that is compiled for an [`Isa`].
-pub(super) trait Work {
-    /// What comes of it.
-    type Output;
-
-    /// Does it. Must be `#[inline(always)]`, as must be what it calls, to be compiled for the [`Isa`].
-    fn run(self) -> Self::Output;
-}
-
-/// What validation found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
-    /// Bit g: something about the packets 8g to 8g + 7 needs a closer look.
-    pub odd_groups: u8,
-    /// Some frame is longer than the packet in it.
+/// What a pass found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// Bit i: packet i has been left alone, as it needs a closer look or is beside one that does.
+    pub left: u64,
+    /// Bit i: packet i needs a closer look.
+    pub odd: u64,
+    /// Bit i: packet i is not simply forwarded, and has not been touched.
+    pub special: u64,
+    /// Bit p: some of the others leave by port p.
+    pub ports: u64,
+    /// Some frame is longer than the packet in it. May be wrong where a packet was odd.
     pub padded: bool,
     /// Bytes of all frames, as they were received.
     pub bytes: u64,
@@ -118,38 +74,20 @@ pub(super) enum Key {
     Ipv6(Ipv6Key),
 }
 
-/// What the routing pass found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Routed {
-    /// Bit i: packet i is not simply forwarded, and has not been touched.
-    pub special: u64,
-    /// Bit p: some of the others leave by port p.
-    ports: u64,
-}
-
-impl Routed {
-    /// The port that all but the special ones leave by, if it is one.
-    #[inline(always)]
-    pub fn port(self) -> Option<PortId> {
-        self.ports.is_power_of_two().then_some(PortId(self.ports.trailing_zeros() as u16))
+impl Key {
+    /// The family it is of.
+    pub fn family(self) -> Family {
+        match self {
+            Self::Ipv4(_) => Family::Ipv4,
+            Self::Ipv6(_) => Family::Ipv6,
+        }
     }
 }
 
-/// A burst of one family and what the passes know of it.
-///
-/// A page of its own, arrays at fixed offsets: when they alias other hot data in their low twelve
-/// address bits, loads wait for unrelated stores.
-#[repr(C, align(4096))]
+
+/// A burst and what is known of it: entry i of every array belongs to packet i.
 pub(super) struct Batch<B> {
-    heads: [*mut u8; LANES],
-    lengths: [Lengths; LANES],
-    wire: [u32; LANES],
-    words: [u32; LANES],
-    keys: [u32; LANES],
-    hops: [NextHopId; LANES],
-    keys6: [Ipv6Key; LANES],
-    gathered: usize,
-    checked: usize,
+    lanes: Lanes,
     packets: Burst<B>,
 }
 
@@ -159,18 +97,7 @@ unsafe impl<B: Send> Send for Batch<B> {}
 impl<B: PacketBuf> Batch<B> {
     /// Without packets.
     pub fn new() -> Box<Self> {
-        Box::new(Self {
-            heads: [std::ptr::null_mut(); LANES],
-            lengths: [Lengths::default(); LANES],
-            wire: [0; LANES],
-            words: [0; LANES],
-            keys: [0; LANES],
-            hops: [NextHopId::NONE; LANES],
-            keys6: [Ipv6Key::default(); LANES],
-            gathered: 0,
-            checked: 0,
-            packets: Burst::new(),
-        })
+        Box::new(Self { lanes: Lanes::new(), packets: Burst::new() })
     }
 
     /// How many packets there are.
@@ -179,35 +106,27 @@ impl<B: PacketBuf> Batch<B> {
         self.packets.len()
     }
 
-    /// The packets themselves, to be sent or freed. The arrays are forgotten.
+    /// The packets themselves, to be sent or freed.
     #[inline(always)]
     pub fn packets(&mut self) -> &mut Burst<B> {
-        (self.gathered, self.checked) = (0, 0);
         &mut self.packets
     }
 
-    /// Takes what has arrived and notes where each header is and how long each frame. Returns how many
-    /// packets there are.
+    /// Takes what has arrived. Returns how many packets there are.
     #[inline(always)]
     pub fn receive(&mut self, queue: &mut impl RxBurst<Buf = B>, most: usize) -> usize {
-        queue.receive(self.packets(), most);
-        let count = self.packets.len().min(LANES);
-        for (i, packet) in self.packets[..count].iter().enumerate() {
-            self.heads[i] = packet.head();
-            self.lengths[i] = packet.lengths();
-        }
-        (self.gathered, self.checked) = (count, 0);
-        count
+        queue.receive(&mut self.packets, most);
+        self.packets.len()
     }
 
     /// Bit i: packet i is of the other family, by its EtherType. Anything that is not IPv6 passes for
-    /// IPv4 here; validation will find it.
+    /// IPv4 here; the checks will find it.
     #[inline(always)]
     pub fn strangers(&self, family: Family) -> u64 {
         let mut others = 0;
-        for (i, &head) in self.heads[..self.gathered].iter().enumerate() {
-            // SAFETY: READABLE bytes are readable behind each head that was gathered.
-            let ethertype = unsafe { head.add(12).cast::<[u8; 2]>().read() };
+        for (i, packet) in self.packets.iter().enumerate() {
+            // SAFETY: READABLE bytes are readable behind each head.
+            let ethertype = unsafe { packet.head().add(12).cast::<[u8; 2]>().read() };
             let is_ipv6 = ethertype == Family::Ipv6.ethertype();
             others |= u64::from(is_ipv6 != (family == Family::Ipv6)) << i;
         }
@@ -217,9 +136,8 @@ impl<B: PacketBuf> Batch<B> {
     /// Moves the packets in `mask` to `other`, freeing what that held; order is kept on both sides.
     #[inline]
     pub fn part(&mut self, mask: u64, other: &mut Self) {
-        B::free(other.packets());
-        let count = self.gathered;
-        self.checked = 0;
+        B::free(&mut other.packets);
+        let count = self.packets.len();
         let (mut kept, mut moved) = (0, 0);
         // SAFETY: the length is set to 0 first, so that the packets belong to this loop alone. It reads
         // each of the `count` packets once and writes it to both sides, but only one side's position
@@ -234,245 +152,264 @@ impl<B: PacketBuf> Batch<B> {
                 let packet = ManuallyDrop::new(here.add(i).read());
                 here.add(kept).copy_from_nonoverlapping(&*packet, 1);
                 there.add(moved).copy_from_nonoverlapping(&*packet, 1);
-                (self.heads[kept], other.heads[moved]) = (self.heads[i], self.heads[i]);
-                (self.lengths[kept], other.lengths[moved]) = (self.lengths[i], self.lengths[i]);
                 kept += 1 - goes;
                 moved += goes;
             }
             self.packets.set_len(kept);
             other.packets.set_len(moved);
         }
-        self.gathered = kept;
-        other.gathered = moved;
     }
 
-    /// Checks every header and notes lookup keys, lengths without padding, new TTL words. Groups that
-    /// it reports as odd have to be examined; for the others everything is noted.
+    /// Checks every header, looks the destinations up and rewrites what is simply forwarded.
     #[inline(always)]
-    pub fn validate(&mut self, family: Family, mac: MacAddr, isa: Isa) -> Verdict {
-        let verdict = match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2(present) => self.validate_groups(family, mac, present),
-            _ => self.validate_one_by_one(family, mac),
-        };
-        self.checked = if verdict.odd_groups == 0 { self.gathered } else { 0 };
-        verdict
-    }
-
-    /// The scalar way.
-    #[inline(always)]
-    fn validate_one_by_one(&mut self, family: Family, mac: MacAddr) -> Verdict {
-        let mut verdict = Verdict { odd_groups: 0, padded: false, bytes: 0 };
-        for i in 0..self.gathered.min(LANES) {
-            let (head, lengths) = (self.heads[i], self.lengths[i]);
-            // SAFETY: a gathered head is that of the packet's first segment, which nobody writes meanwhile.
-            let first_segment = unsafe { std::slice::from_raw_parts(head, usize::from(lengths.segment())) };
-            let frame = Frame { first_segment, frame_len: lengths.frame(), checksum: ChecksumStatus::Unknown };
-            let packet_len = match (packet::glance(frame, mac), family) {
-                (Some(packet::Examined::V4 { destination, total_len, ttl: 2.. }), Family::Ipv4) => {
-                    self.keys[i] = destination;
-                    // SAFETY: READABLE bytes are readable behind each gathered head.
-                    self.words[i] = decrement_ttl(unsafe { ttl_word(head) });
-                    u32::from(total_len)
+    pub fn pass<C: Check>(&mut self, family: Family, mac: MacAddr, proof: C::Proof, tables: &Snapshot) -> Passed {
+        let count = self.packets.len().min(LANES);
+        // IPv6 keys of a burst are looked up together: they often share the way through the table.
+        let together = family == Family::Ipv6 || !C::BESIDE_ROUTING || tables.ipv4.is_large();
+        let mut check = C::new(proof, family, mac);
+        let mut passed = Passed::default();
+        // All before the first group: a vector of lengths is not to be loaded while they are still being stored.
+        self.gather();
+        // One group behind, for the same reason: what the checks note of a group has arrived when it is routed.
+        for at in (0..count + GROUP).step_by(GROUP) {
+            if at < count {
+                let len = GROUP.min(count - at);
+                // SAFETY: these are the heads and lengths of packets of ours, which nobody else uses; `at` is below
+                // LANES and a multiple of GROUP, which divides it.
+                let odd = unsafe { check.group(family, &mut self.lanes, at, len) };
+                if odd != 0 {
+                    passed.odd |= u64::from(odd) << at;
+                    passed.left |= (u64::MAX >> (64 - len)) << at;
                 }
-                (Some(packet::Examined::V6 { destination: (high, low), total_len, hop_limit: 2.. }), Family::Ipv6) => {
-                    self.keys6[i] = Ipv6Key { high, low };
-                    total_len
-                }
-                _ => {
-                    verdict.odd_groups |= 1 << (i / 8);
-                    0
-                }
-            };
-            self.wire[i] = ETHERNET_HEADER + packet_len;
-            verdict.padded |= self.wire[i] != lengths.frame();
-            verdict.bytes += u64::from(lengths.frame());
-        }
-        verdict
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    fn validate_groups(&mut self, family: Family, mac: MacAddr, _: Present) -> Verdict {
-        let count = self.gathered;
-        if count == 0 {
-            return Verdict { odd_groups: 0, padded: false, bytes: 0 };
-        }
-        let groups = count.div_ceil(avx2::GROUP);
-        // The last group is filled up with its last packet: looked at again, never written.
-        let (head, lengths) = (self.heads[count - 1], self.lengths[count - 1]);
-        for i in count..groups * avx2::GROUP {
-            (self.heads[i], self.lengths[i]) = (head, lengths);
-        }
-        let Self { heads, lengths, wire, words, keys, keys6, .. } = self;
-        const { assert!(READABLE >= 54) };
-        // SAFETY: Present proves that the processor has AVX2; READABLE bytes are
-        // readable behind each gathered head, and the filling repeats one of them; count <= LANES = 8 * 8.
-        let mut verdict = unsafe {
-            match family {
-                Family::Ipv4 => avx2::validate_ipv4(avx2::Ipv4Lanes { heads, lengths, wire, words, keys }, groups, mac),
-                Family::Ipv6 => avx2::validate_ipv6(avx2::Ipv6Lanes { heads, lengths, wire, keys: keys6 }, groups, mac),
             }
-        };
-        // The pass adds up 32 bits wide, whatever lengths a driver gives: so does this.
-        let filling = ((groups * avx2::GROUP - count) as u32).wrapping_mul(lengths[count - 1].frame());
-        verdict.bytes = u64::from((verdict.bytes as u32).wrapping_sub(filling));
-        verdict
+            if let Some(at) = at.checked_sub(GROUP)
+                && !together
+                && passed.left >> at & 1 == 0
+            {
+                // SAFETY: as above, and no packet of the group is odd.
+                unsafe { self.lanes.route(family, at..count.min(at + GROUP), tables, &mut passed) };
+            }
+        }
+        if together {
+            self.lanes.look_up(family, count, tables);
+            let mut at = 0;
+            while at < count {
+                // As many packets as there are before the next group with something odd.
+                let end = if passed.left == 0 { count } else { count.min(at + GROUP) };
+                if passed.left >> at & 1 == 0 {
+                    // SAFETY: as above.
+                    unsafe { self.lanes.rewrite(family, at..end, tables, &mut passed, |lanes, i| lanes.hops[i]) };
+                }
+                at = end;
+            }
+        }
+        let totals = check.totals();
+        Passed { padded: totals.padded, bytes: u64::from(totals.bytes), ..passed }
     }
 
-    /// Looks closer at each packet of the odd groups: `look` says what the passes need to know, or why
-    /// the packet goes no further; those are appended to `trash`, which has room for a burst.
+    /// Notes where the frames are and how long. What is missing of the last group is filled up with its last packet.
+    #[inline(always)]
+    fn gather(&mut self) {
+        let Lanes { heads, lengths, .. } = &mut self.lanes;
+        let count = self.packets.len().min(LANES);
+        for (i, packet) in self.packets[..count].iter().enumerate() {
+            (heads[i], lengths[i]) = (packet.head(), packet.lengths());
+        }
+        if let Some(last) = count.checked_sub(1) {
+            for i in count..count.next_multiple_of(GROUP).min(LANES) {
+                (heads[i], lengths[i]) = (heads[last], lengths[last]);
+            }
+        }
+    }
+
+    /// Deals with what a pass has left alone. `look` says what the pass would have noted of an odd packet, or why it
+    /// goes no further: those are returned as bits, the others are as if they had passed.
     pub fn examine(
         &mut self,
-        odd_groups: u8,
-        trash: &mut Burst<B>,
+        family: Family,
+        tables: &Snapshot,
+        passed: &mut Passed,
         mut look: impl FnMut(&B) -> Result<Examined, DropReason>,
-        mut dropped: impl FnMut(DropReason),
-    ) {
-        let mut kept = 0;
-        for i in 0..self.gathered {
-            if odd_groups >> (i / 8) & 1 == 0 {
-                self.keep(kept, i);
-            } else {
-                let has_header = usize::from(self.lengths[i].segment()) >= HEADERS;
-                match look(&self.packets[i]).and_then(|it| has_header.then_some(it).ok_or(DropReason::SplitHeader)) {
+        mut drop: impl FnMut(DropReason),
+    ) -> u64 {
+        let mut dropped = 0;
+        for i in bits(passed.left) {
+            let Some(packet) = self.packets.get(i) else { break };
+            let mut family = family;
+            if passed.odd >> i & 1 != 0 {
+                let has_header = usize::from(packet.lengths().segment()) >= HEADERS;
+                match look(packet).and_then(|it| has_header.then_some(it).ok_or(DropReason::SplitHeader)) {
+                    Ok(examined) => family = self.lanes.note(i, packet, examined),
                     Err(reason) => {
-                        dropped(reason);
+                        drop(reason);
+                        dropped |= 1 << i;
                         continue;
-                    }
-                    Ok(Examined { wire, key }) => {
-                        self.keep(kept, i);
-                        self.wire[kept] = wire;
-                        match key {
-                            Key::Ipv4(key) => {
-                                self.keys[kept] = key;
-                                // SAFETY: READABLE bytes are readable behind each gathered head.
-                                self.words[kept] = decrement_ttl(unsafe { ttl_word(self.heads[kept]) });
-                            }
-                            Key::Ipv6(key) => self.keys6[kept] = key,
-                        }
                     }
                 }
             }
-            kept += 1;
+            // SAFETY: it is a packet of ours, and was checked now or by the pass.
+            unsafe { self.lanes.route(family, i..i + 1, tables, passed) };
         }
-        self.discard(kept, trash);
-        self.checked = self.gathered;
+        dropped
     }
 
-    /// Appends the packets in `mask` to `trash`, which has room for a burst; `dropped` gets the position
-    /// of each.
-    pub fn dismiss(&mut self, mask: u64, trash: &mut Burst<B>, mut dropped: impl FnMut(&Self, usize)) {
+    /// Appends the packets in `mask` to `trash`, which has room for a burst; the others keep their order.
+    pub fn dismiss(&mut self, mask: u64, trash: &mut Burst<B>) {
         let mut kept = 0;
-        for i in 0..self.gathered {
-            if mask >> i & 1 != 0 {
-                dropped(self, i);
-            } else {
-                self.keep(kept, i);
+        for i in 0..self.packets.len() {
+            if mask >> i & 1 == 0 {
+                if kept != i {
+                    self.packets.swap(kept, i);
+                    self.lanes.wire[kept] = self.lanes.wire[i];
+                    self.lanes.hops[kept] = self.lanes.hops[i];
+                }
                 kept += 1;
             }
         }
-        self.discard(kept, trash);
-    }
-
-    /// Moves packet `from` and what is known of it to `to`; what was there goes the other way.
-    #[inline(always)]
-    fn keep(&mut self, to: usize, from: usize) {
-        if to == from {
-            return;
-        }
-        self.packets.swap(to, from);
-        self.heads[to] = self.heads[from];
-        self.lengths[to] = self.lengths[from];
-        self.wire[to] = self.wire[from];
-        self.words[to] = self.words[from];
-        self.keys[to] = self.keys[from];
-        self.keys6[to] = self.keys6[from];
-        self.hops[to] = self.hops[from];
-    }
-
-    /// Appends all packets from `kept` on to `trash`.
-    fn discard(&mut self, kept: usize, trash: &mut Burst<B>) {
-        self.gathered = self.gathered.min(kept);
-        self.checked = self.checked.min(kept);
         trash.extend(self.packets.drain(kept..));
     }
 
     /// Cuts link padding off.
     pub fn trim(&mut self) {
-        for i in 0..self.gathered {
-            if self.lengths[i].frame() != self.wire[i] {
-                self.packets[i].truncate(self.wire[i]);
+        for (packet, wire) in self.packets.iter_mut().zip(&self.lanes.wire) {
+            if packet.lengths().frame() != *wire {
+                packet.truncate(*wire);
             }
         }
-    }
-
-    /// Looks all destinations up, then gives each packet its new Ethernet header, TTL and checksum, unless
-    /// one comparison says that it is out of the ordinary.
-    #[inline(always)]
-    pub fn route(&mut self, family: Family, tables: &Snapshot) -> Routed {
-        let count = self.gathered.min(LANES);
-        match family {
-            Family::Ipv4 => {
-                if tables.ipv4.is_large() {
-                    self.keys[..count].iter().for_each(|key| tables.ipv4.prefetch(*key));
-                }
-                let fib = tables.ipv4.view();
-                self.rewrite(family, &tables.next_hops, |batch, i| fib.lookup(batch.keys[i]))
-            }
-            Family::Ipv6 => {
-                tables.ipv6.lookup_bulk(&self.keys6[..count], &mut self.hops[..count]);
-                self.rewrite(family, &tables.next_hops, |batch, i| batch.hops[i])
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn rewrite(&mut self, family: Family, next_hops: &NextHops, next_hop: impl Fn(&Self, usize) -> NextHopId) -> Routed {
-        let (mut special, mut ports) = (0, 0);
-        // By value: what is read through a pointer would be read again after every store to a packet.
-        let next_hops = next_hops.all();
-        for i in 0..self.checked.min(LANES) {
-            let id = next_hop(self, i);
-            self.hops[i] = id;
-            let hop = &next_hops[id.index()];
-            if self.wire[i] > hop.max_frame {
-                special |= 1 << i;
-                continue;
-            }
-            // SAFETY: the packet is checked: HEADERS bytes are in its first segment, which is writable and
-            // ours.
-            unsafe {
-                let head = self.heads[i];
-                write_ethernet(head, &hop.header);
-                match family {
-                    Family::Ipv4 => head.add(TTL_WORD).cast::<[u8; 4]>().write(self.words[i].to_le_bytes()),
-                    Family::Ipv6 => *head.add(HOP_LIMIT) -= 1,
-                }
-            }
-            ports |= hop.port_bit;
-        }
-        Routed { special, ports }
     }
 
     /// Bytes of all packets in a frame each, without padding.
     pub fn bytes(&self) -> u64 {
-        self.wire[..self.gathered].iter().map(|wire| u64::from(*wire)).sum()
+        self.lanes.wire.iter().zip(&self.packets).map(|(wire, _)| u64::from(*wire)).sum()
     }
 
     /// The next hop of packet i, which has been looked up, and the packet's length in a frame.
     pub fn next_hop<'a>(&self, i: usize, next_hops: &'a NextHops) -> (&'a NextHop, u32) {
-        (next_hops.get(self.hops[i]), self.wire[i])
+        (next_hops.get(self.lanes.hops[i]), self.lanes.wire[i])
     }
 
     /// Hands each packet with its port and length to `put`, in order.
     #[inline(always)]
     pub fn scatter(&mut self, next_hops: &NextHops, mut put: impl FnMut(PortId, B, u32)) {
-        (self.gathered, self.checked) = (0, 0);
         for (i, packet) in self.packets.drain(..).enumerate() {
-            put(next_hops.get(self.hops[i]).port(), packet, self.wire[i]);
+            put(next_hops.get(self.lanes.hops[i]).port(), packet, self.lanes.wire[i]);
         }
     }
+}
+
+impl Lanes {
+    /// Looks destinations up and rewrites the packets, as [`Lanes::rewrite`].
+    ///
+    /// # Safety
+    ///
+    /// As [`Lanes::rewrite`].
+    #[inline(always)]
+    unsafe fn route(&mut self, family: Family, range: Range<usize>, tables: &Snapshot, passed: &mut Passed) {
+        match family {
+            Family::Ipv4 => {
+                let fib = tables.ipv4.view();
+                // SAFETY: by the function's contract.
+                unsafe { self.rewrite(family, range, tables, passed, |lanes, i| fib.lookup(lanes.keys[i])) };
+            }
+            Family::Ipv6 => {
+                tables.ipv6.lookup_bulk(&self.keys6[range.clone()], &mut self.hops[range.clone()]);
+                // SAFETY: by the function's contract.
+                unsafe { self.rewrite(family, range, tables, passed, |lanes, i| lanes.hops[i]) };
+            }
+        }
+    }
+
+    /// Looks the destinations of the first `count` packets up.
+    #[inline(always)]
+    fn look_up(&mut self, family: Family, count: usize, tables: &Snapshot) {
+        match family {
+            Family::Ipv4 => {
+                let fib = tables.ipv4.view();
+                self.keys[..count].iter().for_each(|key| tables.ipv4.prefetch(*key));
+                for (hop, key) in self.hops[..count].iter_mut().zip(&self.keys) {
+                    *hop = fib.lookup(*key);
+                }
+            }
+            Family::Ipv6 => tables.ipv6.lookup_bulk(&self.keys6[..count], &mut self.hops[..count]),
+        }
+    }
+
+    /// Gives each packet its new Ethernet header, TTL and checksum, unless one comparison says that it is out of the
+    /// ordinary.
+    ///
+    /// # Safety
+    ///
+    /// The range is inside the arrays, and all that a check or [`Lanes::note`] notes is there of its packets. Their
+    /// first segments are writable, nobody else uses them, and they have HEADERS bytes.
+    #[inline(always)]
+    unsafe fn rewrite(
+        &mut self,
+        family: Family,
+        range: Range<usize>,
+        tables: &Snapshot,
+        passed: &mut Passed,
+        next_hop: impl Fn(&Self, usize) -> NextHopId,
+    ) {
+        // By value: what is read through a pointer would be read again after every store to a packet.
+        let next_hops = tables.next_hops.all();
+        let (mut i, end) = (range.start, range.end.min(LANES));
+        while i < end {
+            // In a loop of its own as far as nothing is special, which it leaves: so `ports` keeps its register.
+            let mut ports = 0;
+            while i < end {
+                let id = next_hop(self, i);
+                self.hops[i] = id;
+                let hop = &next_hops[id.index()];
+                if self.wire[i] > hop.max_frame {
+                    break;
+                }
+                // SAFETY: by the function's contract.
+                unsafe {
+                    let head = self.heads[i];
+                    write_ethernet(head, &hop.header);
+                    match family {
+                        Family::Ipv4 => head.add(TTL_WORD).cast::<[u8; 4]>().write(self.words[i].to_le_bytes()),
+                        Family::Ipv6 => *head.add(HOP_LIMIT) -= 1,
+                    }
+                }
+                ports |= hop.port_bit;
+                i += 1;
+            }
+            passed.ports |= ports;
+            if i < end {
+                passed.special |= 1 << i;
+                i += 1;
+            }
+        }
+    }
+
+    /// Notes what a check would have noted of one packet. Returns its family.
+    fn note(&mut self, i: usize, packet: &impl PacketBuf, examined: Examined) -> Family {
+        let head = packet.head();
+        self.heads[i] = head;
+        self.wire[i] = examined.wire;
+        match examined.key {
+            Key::Ipv4(key) => {
+                self.keys[i] = key;
+                // SAFETY: READABLE bytes are readable behind each packet's head.
+                self.words[i] = decrement_ttl(unsafe { ttl_word(head) });
+                Family::Ipv4
+            }
+            Key::Ipv6(key) => {
+                self.keys6[i] = key;
+                Family::Ipv6
+            }
+        }
+    }
+}
+
+/// The positions of the bits that are set, in ascending order.
+pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let next = (mask != 0).then(|| mask.trailing_zeros() as usize);
+        mask &= mask.wrapping_sub(1);
+        next
+    })
 }
 
 /// Bytes that a checked packet has in its first segment at least: an Ethernet and the shortest IP header.
