@@ -51,7 +51,7 @@ impl Check for EightAtOnce {
                 Family::Ipv6 => self.ipv6(lanes, at),
             }
         };
-        odd & (u8::MAX >> (GROUP - len))
+        if odd == 0 { 0 } else { odd & (u8::MAX >> (GROUP - len)) }
     }
 
     #[inline(always)]
@@ -72,34 +72,36 @@ impl EightAtOnce {
     #[target_feature(enable = "avx2")]
     unsafe fn ipv4(&mut self, lanes: &mut Lanes, at: usize) -> u8 {
         let low_half = _mm256_set1_epi32(0xffff);
-        let low_byte = _mm256_set1_epi32(0xff);
         // SAFETY: the caller vouches for the heads; 34 bytes of each are read.
         let (start, rows, w4) = unsafe { load_ipv4(lanes.heads.as_ptr().add(at), self.expected) };
         let [w0, w1, w2, w3] = transpose(rows);
         // SAFETY: `at + 8 <= LANES`, the length of the array.
         let (frame, segment) = unsafe { load_lengths(lanes.lengths.as_ptr().add(at)) };
 
-        let mut sum = _mm256_setzero_si256();
+        // The ten halves of words are added as signed numbers, each 0x8000 less than it is.
+        let mut sum = _mm256_set1_epi32(10 * 0x8000);
         for word in [w0, w1, w2, w3, w4] {
-            sum = _mm256_add_epi32(sum, _mm256_and_si256(word, low_half));
-            sum = _mm256_add_epi32(sum, _mm256_srli_epi32(word, 16));
+            let signed = _mm256_xor_si256(word, _mm256_set1_epi16(i16::MIN));
+            sum = _mm256_add_epi32(sum, _mm256_madd_epi16(signed, _mm256_set1_epi16(1)));
         }
         let folded = _mm256_add_epi32(_mm256_and_si256(sum, low_half), _mm256_srli_epi32(sum, 16));
-        let mut odd = _mm256_xor_si256(folded, low_half);
 
         let total_length = _mm256_shuffle_epi8(w0, per_dword([3, 2, -1, -1]));
         let wire = _mm256_add_epi32(total_length, _mm256_set1_epi32(14));
         let extra = _mm256_sub_epi32(frame, wire);
-        let first_byte = _mm256_and_si256(w3, low_byte);
+        let source = w3;
+        let mut odd = _mm256_xor_si256(folded, low_half);
         for flag in [
             _mm256_xor_si256(frame, segment),
             _mm256_srai_epi32(extra, 31),
             _mm256_cmpgt_epi32(_mm256_set1_epi32(20), total_length),
-            _mm256_cmpgt_epi32(_mm256_set1_epi32(2), _mm256_and_si256(w2, low_byte)),
-            _mm256_cmpeq_epi32(first_byte, _mm256_setzero_si256()),
-            _mm256_cmpeq_epi32(first_byte, _mm256_set1_epi32(127)),
-            _mm256_cmpgt_epi32(first_byte, _mm256_set1_epi32(223)),
-            _mm256_cmpeq_epi32(_mm256_and_si256(w3, low_half), _mm256_set1_epi32(0xfea9)),
+            // What is left of 2 without a TTL below it.
+            _mm256_subs_epu8(_mm256_set1_epi32(2), w2),
+            // What is above 222 of a first byte less one: 0 and from 224 on.
+            _mm256_subs_epu8(_mm256_add_epi8(source, _mm256_set1_epi32(0xff)), _mm256_set1_epi32(!0x21)),
+            _mm256_subs_epu8(_mm256_set1_epi32(1), _mm256_xor_si256(source, _mm256_set1_epi32(127))),
+            // 169.254.0.0/16, and the few addresses that end in 255.255.
+            _mm256_cmpeq_epi16(source, _mm256_set1_epi32(0xffff_fea9_u32 as i32)),
         ] {
             odd = _mm256_or_si256(odd, flag);
         }
@@ -107,8 +109,9 @@ impl EightAtOnce {
         self.bytes = _mm256_add_epi32(self.bytes, frame);
 
         // One less TTL and the checksum that follows from it: see `packet::checksum`.
-        let carry = _mm256_cmpgt_epi32(_mm256_srli_epi32(w2, 16), _mm256_set1_epi32(0xfffd));
-        let word = _mm256_sub_epi32(_mm256_add_epi32(w2, low_half), _mm256_slli_epi32(carry, 16));
+        let above = _mm256_subs_epu16(w2, _mm256_set1_epi32(0xfffd_ffff_u32 as i32));
+        let carry = _mm256_min_epu16(above, _mm256_set1_epi32(0x1_0000));
+        let word = _mm256_add_epi32(_mm256_add_epi32(w2, low_half), carry);
         // SAFETY: `at + 8 <= LANES`, the length of each array.
         unsafe {
             store(lanes.wire.as_mut_ptr().add(at), wire);
