@@ -105,3 +105,38 @@ where
         (inputs, self.outputs.into_iter().map(Output::into_queue).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::CoreId;
+
+    /// Turns as (when they begin, how many packets they receive); a cycle each while the clock is not looked at.
+    fn busy_cycles(turns: &[(u64, usize)]) -> (u64, usize) {
+        let (mut time, counters, mut looks) = (Time::default(), WorkerCounters::new(CoreId(0), 1), 0);
+        for (now, received) in turns {
+            time.start_turn(
+                || {
+                    looks += 1;
+                    *now
+                },
+                &counters,
+            );
+            time.end_turn(*received);
+        }
+        (counters.busy_cycles.get(), looks)
+    }
+
+    #[test]
+    fn turns_with_something_to_do_are_busy() {
+        assert_eq!(busy_cycles(&[(10, 0), (20, 1), (50, 0), (60, 3), (65, 2), (70, 0), (80, 0)]), (30 + 10, 7));
+    }
+
+    #[test]
+    fn the_clock_is_not_read_while_bursts_are_full_but_now_and_then() {
+        let mut turns: Vec<(u64, usize)> = (0..100).map(|turn| (100 * turn, SMALL_BURST)).collect();
+        turns.extend([(10_000, 0), (10_100, 0)]);
+        // The last turn is not known to be idle when it begins.
+        assert_eq!(busy_cycles(&turns), (9900, 5));
+    }
+}

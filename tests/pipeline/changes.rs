@@ -193,7 +193,7 @@ fn packets_go_the_old_or_the_new_way_while_tables_change() {
         let astray = std::thread::scope(|scope| {
             let running = scope.spawn(|| {
                 while !stop.load(Acquire) {
-                    worker.turn(0);
+                    worker.turn(|| 0);
                 }
                 worker.into_queues().1
             });

@@ -241,7 +241,7 @@ fn run(router: &Reference, tables: &Arc<ArcSwap<Snapshot>>, arrivals: &[Arrival]
     let counters = Arc::new(WorkerCounters::new(CoreId(0), router.ports.len()));
     let mut worker = Worker::new(inputs, outputs, tables.clone(), counters.clone(), isa);
     for arrival in arrivals {
-        assert_eq!(worker.turn(0), arrival.burst.len());
+        assert_eq!(worker.turn(|| 0), arrival.burst.len());
     }
     assert_eq!(counters.polls.get() as usize, arrivals.len() * router.ports.len());
     let (_, queues) = worker.into_queues();

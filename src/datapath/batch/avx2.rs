@@ -42,7 +42,7 @@ impl Check for EightAtOnce {
         const { assert!(READABLE >= 54) };
         if len < GROUP {
             let filling = (GROUP - len) as u32;
-            self.repeated = self.repeated.wrapping_add(filling.wrapping_mul(lanes.lengths[at].frame()));
+            self.repeated = self.repeated.wrapping_add(filling.wrapping_mul(lanes.lengths[at + GROUP - 1].frame()));
         }
         // SAFETY: the processor has AVX2, or there would be no `self`; the rest by the function's contract.
         let odd = unsafe {

@@ -165,12 +165,13 @@ impl<B: PacketBuf> Batch<B> {
     pub fn pass<C: Check>(&mut self, family: Family, mac: MacAddr, proof: C::Proof, tables: &Snapshot) -> Passed {
         let count = self.packets.len().min(LANES);
         // IPv6 keys of a burst are looked up together: they often share the way through the table.
-        let together = family == Family::Ipv6 || !C::BESIDE_ROUTING || tables.ipv4.is_large();
+        let together = family == Family::Ipv6 || tables.ipv4.is_large();
+        let beside = !together && C::BESIDE_ROUTING;
         let mut check = C::new(proof, family, mac);
         let mut passed = Passed::default();
         // All before the first group: a vector of lengths is not to be loaded while they are still being stored.
         self.gather();
-        // One group behind, for the same reason: what the checks note of a group has arrived when it is routed.
+        // Routing is one group behind, for the same reason: what the checks note of a group has arrived then.
         for at in (0..count + GROUP).step_by(GROUP) {
             if at < count {
                 let len = GROUP.min(count - at);
@@ -183,7 +184,7 @@ impl<B: PacketBuf> Batch<B> {
                 }
             }
             if let Some(at) = at.checked_sub(GROUP)
-                && !together
+                && beside
                 && passed.left >> at & 1 == 0
             {
                 // SAFETY: as above, and no packet of the group is odd.
@@ -192,16 +193,22 @@ impl<B: PacketBuf> Batch<B> {
         }
         if together {
             self.lanes.look_up(family, count, tables);
-            let mut at = 0;
-            while at < count {
-                // As many packets as there are before the next group with something odd.
-                let end = if passed.left == 0 { count } else { count.min(at + GROUP) };
-                if passed.left >> at & 1 == 0 {
-                    // SAFETY: as above.
-                    unsafe { self.lanes.rewrite(family, at..end, tables, &mut passed, |lanes, i| lanes.hops[i]) };
+        }
+        let mut at = if beside { count } else { 0 };
+        while at < count {
+            // As many packets as there are before the next group with something odd.
+            let end = if passed.left == 0 { count } else { count.min(at + GROUP) };
+            if passed.left >> at & 1 == 0 {
+                // SAFETY: as above.
+                unsafe {
+                    if together {
+                        self.lanes.rewrite(family, at..end, tables, &mut passed, |lanes, i| lanes.hops[i]);
+                    } else {
+                        self.lanes.route(family, at..end, tables, &mut passed);
+                    }
                 }
-                at = end;
             }
+            at = end;
         }
         let totals = check.totals();
         Passed { padded: totals.padded, bytes: u64::from(totals.bytes), ..passed }

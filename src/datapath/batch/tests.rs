@@ -1,6 +1,8 @@
+use super::check::Totals;
 use super::*;
 use crate::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
 use crate::packet::{self, Frame};
+use crate::datapath::buffer::Lengths;
 use proptest::prelude::*;
 
 const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
@@ -15,6 +17,26 @@ fn batch(pool: &MemoryPool, frames: &[Vec<u8>]) -> Box<Batch<MemoryPacket>> {
 
 fn frames(batch: &mut Batch<MemoryPacket>) -> Vec<Vec<u8>> {
     batch.packets().iter().map(MemoryPacket::frame).collect()
+}
+
+/// What a way of checking says of all packets: those that are odd, and the totals.
+struct Checked<'a, B>(Family, &'a mut Batch<B>);
+
+impl<B: PacketBuf> Work for Checked<'_, B> {
+    type Output = (u64, Totals);
+
+    #[inline(always)]
+    fn run<C: Check>(self, proof: C::Proof) -> Self::Output {
+        let Self(family, batch) = self;
+        let (mut check, mut odd) = (C::new(proof, family, MAC), 0);
+        batch.gather();
+        for at in (0..batch.len()).step_by(GROUP) {
+            let len = GROUP.min(batch.len() - at);
+            // SAFETY: as in `Batch::pass`.
+            odd |= u64::from(unsafe { check.group(family, &mut batch.lanes, at, len) }) << at;
+        }
+        (odd, check.totals())
+    }
 }
 
 /// A good IPv4 or IPv6 header in a frame, then some bytes of it damaged.
@@ -79,9 +101,9 @@ fn way() -> impl Strategy<Value = Isa> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Where any way calls a group good, the exact examination does and both note the same.
+    /// What any way calls good, the exact examination does and both note the same.
     #[test]
-    fn every_way_of_validating_agrees_with_the_examination(
+    fn every_way_of_checking_agrees_with_the_examination(
         frames in proptest::collection::vec(frame(), 1..=LANES),
         ipv6: bool,
         isa in way(),
@@ -89,10 +111,10 @@ proptest! {
         let family = if ipv6 { Family::Ipv6 } else { Family::Ipv4 };
         let pool = MemoryPool::default();
         let mut batch = batch(&pool, &frames);
-        let verdict = batch.validate(family, MAC, isa);
-        prop_assert_eq!(verdict.bytes, frames.iter().map(|frame| frame.len() as u64).sum::<u64>());
+        let (odd, totals) = isa.apply(Checked(family, &mut batch));
+        prop_assert_eq!(totals.bytes as usize, frames.iter().map(Vec::len).sum::<usize>());
         for (i, frame) in frames.iter().enumerate() {
-            if verdict.odd_groups >> (i / 8) & 1 != 0 {
+            if odd >> i & 1 != 0 {
                 continue;
             }
             let Some((found, wire, key, ttl)) = look(frame) else {
@@ -100,31 +122,37 @@ proptest! {
             };
             prop_assert_eq!(found, family);
             prop_assert!(ttl > 1);
-            prop_assert_eq!(batch.wire[i], wire);
-            prop_assert!(verdict.padded || wire as usize == frame.len());
+            prop_assert_eq!(batch.lanes.wire[i], wire);
+            prop_assert!(totals.padded || wire as usize == frame.len());
             match key {
                 Key::Ipv4(key) => {
-                    prop_assert_eq!(batch.keys[i], key);
+                    prop_assert_eq!(batch.lanes.keys[i], key);
                     let word = u32::from_le_bytes(frame[22..26].try_into().unwrap());
-                    prop_assert_eq!(batch.words[i], decrement_ttl(word));
+                    prop_assert_eq!(batch.lanes.words[i], decrement_ttl(word));
                 }
-                Key::Ipv6(key) => prop_assert_eq!(batch.keys6[i], key),
+                Key::Ipv6(key) => prop_assert_eq!(batch.lanes.keys6[i], key),
             }
         }
     }
 
-    /// A good frame, alone or repeated, is not odd: else it would be right but slow.
+    /// A good frame is not odd, whatever is beside it: else it would be right but slow.
     #[test]
-    fn common_packets_need_no_closer_look(frame in frame(), copies in 1..=LANES, isa in way()) {
+    fn common_packets_need_no_closer_look(frame in frame(), beside in frame(), copies in 1..LANES, isa in way()) {
         let Some((family, wire, _, ttl)) = look(&frame) else { return Ok(()) };
-        let coarse = family == Family::Ipv6 && (wire == 54 || matches!(frame[22], 0 | 0xfe));
+        let coarse = match family {
+            Family::Ipv4 => frame[28..30] == [255, 255],
+            Family::Ipv6 => wire == 54 || matches!(frame[22], 0 | 0xfe),
+        };
         prop_assume!(ttl > 1 && !coarse && frame[14] != 0x46);
         let plain = family == Family::Ipv6 || frame[14] == 0x45;
         prop_assume!(plain);
         let pool = MemoryPool::default();
-        let mut batch = batch(&pool, &vec![frame.clone(); copies]);
-        let verdict = batch.validate(family, MAC, isa);
-        prop_assert_eq!((verdict.odd_groups, verdict.padded), (0, wire as usize != frame.len()));
+        let mut frames = vec![frame.clone(); copies];
+        let (odd, totals) = isa.apply(Checked(family, &mut batch(&pool, &frames)));
+        prop_assert_eq!((odd, totals.padded), (0, wire as usize != frame.len()));
+        frames[copies / 2] = beside;
+        let (odd, _) = isa.apply(Checked(family, &mut batch(&pool, &frames)));
+        prop_assert_eq!(odd & !(1 << (copies / 2)), 0);
     }
 
     /// Parting keeps each packet once, on its side, in order.
@@ -137,40 +165,38 @@ proptest! {
         here.part(mask, &mut there);
         let side = |bit| all.iter().enumerate().filter(|(i, _)| mask >> i & 1 == bit).map(|(_, f)| f.clone()).collect::<Vec<_>>();
         for (batch, bit) in [(&mut here, 0), (&mut there, 1)] {
-            prop_assert_eq!(batch.gathered, batch.packets.len());
-            for i in 0..batch.gathered {
-                prop_assert_eq!(batch.heads[i], batch.packets[i].head());
-                prop_assert_eq!(batch.lengths[i], batch.packets[i].lengths());
-            }
             prop_assert_eq!(frames(batch), side(bit));
         }
         drop((here, there));
         prop_assert_eq!(pool.outstanding(), 0);
     }
 
-    /// Dismissing takes exactly the marked packets and keeps the others in order, arrays along with them.
+    /// Dismissing takes exactly the marked packets and keeps the others in order, lengths and next hops along.
     #[test]
     fn dismissing_keeps_the_others_in_order(count in 1..=LANES, mask: u64) {
         let pool = MemoryPool::default();
         let all: Vec<Vec<u8>> = (0..count).map(|i| vec![i as u8; 14 + i]).collect();
         let mut batch = batch(&pool, &all);
         for i in 0..count {
-            batch.wire[i] = i as u32;
+            batch.lanes.wire[i] = 14 + i as u32;
+            batch.lanes.hops[i] = NextHopId::new(i).unwrap();
         }
-        let (mut trash, mut seen) = (Burst::new(), 0);
-        batch.dismiss(mask, &mut trash, |batch, i| {
-            assert_eq!(batch.wire[i], i as u32);
-            seen |= 1u64 << i;
-        });
-        let all_bits = u64::MAX >> (LANES - count);
-        prop_assert_eq!(seen, mask & all_bits);
-        prop_assert_eq!(trash.len() as u32, seen.count_ones());
-        for i in 0..batch.gathered {
-            prop_assert_eq!(batch.heads[i], batch.packets[i].head());
-            prop_assert_eq!(batch.wire[i] as usize + 14, batch.packets[i].frame().len());
-        }
-        let kept: Vec<_> = (0..count).filter(|i| mask >> i & 1 == 0).map(|i| all[i].clone()).collect();
-        prop_assert_eq!(frames(&mut batch), kept);
+        let mut trash = Burst::new();
+        batch.dismiss(mask, &mut trash);
+        let side = |bit| (0..count).filter(|i| mask >> i & 1 == bit).collect::<Vec<_>>();
+        let mut gone: Vec<usize> = trash.iter().map(|packet| packet.frame().len() - 14).collect();
+        gone.sort_unstable();
+        prop_assert_eq!(gone, side(1));
+        let hops: Vec<usize> = (0..batch.len()).map(|i| batch.lanes.hops[i].index()).collect();
+        let lengths: Vec<usize> = (0..batch.len()).map(|i| batch.lanes.wire[i] as usize - 14).collect();
+        let kept: Vec<usize> = frames(&mut batch).iter().map(|frame| frame.len() - 14).collect();
+        prop_assert_eq!((&hops, &lengths, &kept), (&side(0), &side(0), &side(0)));
+    }
+
+    #[test]
+    fn bits_are_the_positions_of_those_set(mask: u64) {
+        let expected: Vec<usize> = (0..64).filter(|i| mask >> i & 1 != 0).collect();
+        prop_assert_eq!(bits(mask).collect::<Vec<_>>(), expected);
     }
 }
 
@@ -181,14 +207,13 @@ fn a_chained_frame_is_odd_even_if_its_first_segment_has_the_packet() {
     frame.extend([192, 0, 2, 1, 192, 0, 2, 2]);
     let sum = packet::checksum::Sum::of(&frame[14..34]).checksum();
     frame[24..26].copy_from_slice(&sum.get().to_be_bytes());
-    for (rest, odd_groups) in [(&[][..], 0), (&[0; 26][..], 1)] {
+    for (rest, odd) in [(&[][..], 0), (&[0; 26][..], 1)] {
         for isa in Isa::available().into_iter().filter(|isa| *isa != Isa::Scalar) {
             let mut queue = MemoryQueue::new(1);
             queue.packets.push_back(pool.chain(&frame, rest, packet::ChecksumStatus::Unknown));
             let mut batch = Batch::new();
             batch.receive(&mut queue, LANES);
-            // The first group; the second, if it is looked at, has the same packet in it.
-            assert_eq!(batch.validate(Family::Ipv4, MAC, isa).odd_groups & 1, odd_groups);
+            assert_eq!(isa.apply(Checked(Family::Ipv4, &mut batch)).0, odd);
         }
     }
 }
@@ -235,7 +260,7 @@ fn a_length_that_no_frame_has_is_odd_and_counted_as_it_is() {
     for isa in Isa::available() {
         let mut batch = Batch::new();
         batch.receive(&mut One(Some(Boundless(MemoryPool::default().packet(&[0; 60])))), LANES);
-        let verdict = batch.validate(Family::Ipv4, MAC, isa);
-        assert_eq!((verdict.odd_groups, verdict.bytes), (1, 1 << 31));
+        let (odd, totals) = isa.apply(Checked(Family::Ipv4, &mut batch));
+        assert_eq!((odd, totals.bytes), (1, 1 << 31));
     }
 }
