@@ -40,7 +40,7 @@ impl Header {
         Self { destination: destination.0, source: source.0, ethertype: U16::new(ethertype) }
     }
 
-    /// Its bytes in wire order: what [`crate::packet::rewrite`] puts in front of a packet.
+    /// Its bytes in wire order.
     pub fn to_bytes(self) -> [u8; HEADER_LEN] {
         zerocopy::transmute!(self)
     }

@@ -1,5 +1,4 @@
-//! Frames as bytes: header layouts, checksums, the examination of what comes in and the rewriting of
-//! what goes out.
+//! Frames as bytes: header layouts, checksums, the examination of what comes in.
 //!
 //! Everything here is pure: no I/O, no clock, no allocation, no state. Whatever the bytes are, no
 //! function panics; a header is only read after its length has been checked, once per packet.
@@ -13,7 +12,6 @@ mod examine;
 pub mod ipv4;
 pub mod ipv6;
 mod martian;
-pub mod rewrite;
 
 pub use examine::{ChecksumStatus, Examined, Frame, examine, glance};
 pub use martian::{never_forwarded_v4, never_forwarded_v6};

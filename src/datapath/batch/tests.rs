@@ -3,6 +3,8 @@ use super::*;
 use crate::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
 use crate::packet::{self, Frame};
 use crate::datapath::buffer::Lengths;
+use crate::fib::{Ipv4Routes, Ipv6Routes};
+use etherparse::{Ipv4Header, PacketBuilder};
 use proptest::prelude::*;
 
 const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
@@ -197,6 +199,85 @@ proptest! {
     fn bits_are_the_positions_of_those_set(mask: u64) {
         let expected: Vec<usize> = (0..64).filter(|i| mask >> i & 1 != 0).collect();
         prop_assert_eq!(bits(mask).collect::<Vec<_>>(), expected);
+    }
+}
+
+/// A table in which all destinations have one next hop, with this Ethernet header before IPv4 and IPv6.
+fn one_way(headers: [[u8; 14]; 2]) -> Snapshot {
+    let (mut ipv4, mut ipv6) = (Ipv4Routes::new().unwrap(), Ipv6Routes::new().unwrap());
+    let hops = [1, 2].map(|position| NextHopId::new(position).unwrap());
+    ipv4.insert("0.0.0.0/0".parse().unwrap(), hops[0]).unwrap();
+    ipv6.insert("::/0".parse().unwrap(), hops[1]).unwrap();
+    let [v4, v6] = [(Family::Ipv4, headers[0]), (Family::Ipv6, headers[1])].map(|(family, header)| {
+        let mac = |at| MacAddr(header[at..at + 6].try_into().unwrap());
+        NextHop::forwarding(family, PortId(3), 1500, mac(6), Some(mac(0)))
+    });
+    let next_hops = NextHops::new(&[NextHop::dropping(DropReason::NoRoute), v4, v6]);
+    Snapshot { ipv4: ipv4.fib(), ipv6: ipv6.fib(), next_hops }
+}
+
+/// The whole pass over a burst of one family.
+struct Whole<'a>(Family, &'a mut Batch<MemoryPacket>, &'a Snapshot);
+
+impl Work for Whole<'_> {
+    type Output = Passed;
+
+    #[inline(always)]
+    fn run<C: Check>(self, proof: C::Proof) -> Passed {
+        let Self(family, batch, tables) = self;
+        batch.pass::<C>(family, MAC, proof, tables)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// What is forwarded has a new Ethernet header, a lower TTL and a right checksum; all else is as it was.
+    #[test]
+    fn forwarded_packets_are_rewritten_and_nothing_else_of_them(
+        sources: [u8; 16],
+        destinations: [u8; 16],
+        ttls in proptest::collection::vec(2u8.., 1..=LANES),
+        payload in proptest::collection::vec(any::<u8>(), 1..50),
+        ipv6: bool,
+        isa in way(),
+    ) {
+        // No martian, whatever the rest is.
+        let (mut source4, mut source6) = ([10; 4], sources);
+        source4[1..].copy_from_slice(&sources[..3]);
+        source6[0] = 0x20;
+        let destination4 = destinations[..4].try_into().unwrap();
+        let before: Vec<Vec<u8>> = ttls.iter().map(|ttl| {
+            let ethernet = PacketBuilder::ethernet2([3; 6], MAC.0);
+            let mut frame = Vec::new();
+            match ipv6 {
+                false => ethernet.ipv4(source4, destination4, *ttl).udp(7, 9).write(&mut frame, &payload),
+                true => ethernet.ipv6(source6, destinations, *ttl).udp(7, 9).write(&mut frame, &payload),
+            }.unwrap();
+            frame
+        }).collect();
+        let headers = [[8, 0], [0x86, 0xdd]].map(|ethertype| {
+            [&[2, 0, 0, 0, 9, 1, 2, 0, 0, 0, 9, 2][..], &ethertype].concat().try_into().unwrap()
+        });
+        let pool = MemoryPool::default();
+        let mut batch = batch(&pool, &before);
+        let family = if ipv6 { Family::Ipv6 } else { Family::Ipv4 };
+        let passed = isa.apply(Whole(family, &mut batch, &one_way(headers)));
+        let bytes = before.iter().map(|frame| frame.len() as u64).sum();
+        prop_assert_eq!(passed, Passed { left: 0, odd: 0, special: 0, ports: 1 << 3, padded: false, bytes });
+        for (before, after) in before.iter().zip(frames(&mut batch)) {
+            let mut expected = before.clone();
+            expected[..14].copy_from_slice(&headers[usize::from(ipv6)]);
+            if ipv6 {
+                expected[21] -= 1;
+            } else {
+                let (mut header, _) = Ipv4Header::from_slice(&before[14..]).unwrap();
+                header.time_to_live -= 1;
+                header.header_checksum = header.calc_header_checksum();
+                expected[14..34].copy_from_slice(&header.to_bytes());
+            }
+            prop_assert_eq!(after, expected);
+        }
     }
 }
 
