@@ -39,10 +39,10 @@ mod tests;
 
 use rustix::io::Errno;
 
-pub use dir24::Ipv4Fib;
+pub use dir24::{Ipv4Fib, Ipv4View};
 pub use pool::Retired;
 pub use routes::{Ipv4Routes, Ipv6Routes, Routes};
-pub use trie::{Ipv6Fib, Ipv6Key};
+pub use trie::{Ipv6Fib, Ipv6Key, Together};
 
 /// Why a table cannot be made or cannot take another prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -166,16 +166,20 @@ impl Ipv6Fib {
     }
 
     /// Looks up each of `keys` into the same position of `out`; the longer of the two is not used beyond the shorter.
+    /// Best for tables that are [large](Ipv6Fib::is_large), or else see [`Ipv6Fib::together`].
     #[inline(always)]
     pub fn lookup_bulk(&self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
         let view = self.view();
-        if self.is_large() {
-            for (keys, out) in keys.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
-                view.lookup_group(keys, out);
-            }
-        } else {
-            view.lookup_one_by_one(keys, out);
+        for (keys, out) in keys.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
+            view.lookup_group(keys, out);
         }
+    }
+
+    /// To look some of `keys` up one by one. The keys of a burst often share their first bytes: the part of the way
+    /// down the table that is theirs in common is gone only once, here.
+    #[inline(always)]
+    pub fn together(&self, keys: &[Ipv6Key]) -> Together<'_> {
+        self.view().together(keys)
     }
 
     /// True when the table has so many routes that the cache misses of a burst should overlap.
@@ -199,7 +203,7 @@ pub(super) struct View<'a> {
     entries: &'a [AtomicU32; ENTRIES],
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
     #[inline(always)]
     fn lookup(self, key: Ipv6Key) -> NextHopId {
         self.lookup_below(self.first(key), key)
@@ -275,36 +279,19 @@ impl View<'_> {
         usize::from(goes_on)
     }
 
-    /// The keys of a burst often share their first bytes: then they go down the trie together as far as that,
-    /// and the node where they part is read once.
     #[inline(always)]
-    fn lookup_one_by_one(self, keys: &[Ipv6Key], out: &mut [NextHopId]) {
-        let Some(&first) = keys.first() else { return };
+    fn together(self, keys: &[Ipv6Key]) -> Together<'a> {
+        let first = keys.first().copied().unwrap_or_default();
         let differ = keys.iter().fold(0, |differ, key| differ | (key.high ^ first.high));
         let mut word = self.first(first);
-        let mut together = differ >> (64 - ROOT_BITS) == 0;
-        while together && word.is_high_node() && differ >> word.shift() == 0 {
+        let mut shared = differ >> (64 - ROOT_BITS) == 0;
+        while shared && word.is_high_node() && differ >> word.shift() == 0 {
             word = self.step(word, first.high);
         }
-        together &= word.is_high_node();
-        if !together {
-            for (key, next_hop) in keys.iter().zip(out) {
-                *next_hop = self.lookup(*key);
-            }
-            return;
-        }
+        shared &= word.is_high_node();
         let head = &self.heads[word.number()];
-        let (path, miss, shift) = (head.path.load(Relaxed), Word(head.miss.load(Relaxed)), word.shift());
-        let first_entry = word.number() << 8;
-        for (key, next_hop) in keys.iter().zip(out) {
-            let next = if (key.high ^ path) >> shift >> 8 != 0 {
-                miss
-            } else {
-                // Acquire as in `first`.
-                Word(self.entries[first_entry | (key.high >> shift) as usize & 255].load(Acquire))
-            };
-            *next_hop = if next.is_node() { self.lookup_below(next, *key) } else { next.next_hop() };
-        }
+        let (path, miss) = (head.path.load(Relaxed), Word(head.miss.load(Relaxed)));
+        Together { view: self, shared, path, miss, word }
     }
 
     #[inline(always)]
@@ -332,6 +319,33 @@ impl View<'_> {
         // Two shifts: the first byte of the half has nothing before it, and a shift by 64 is none.
         let differs = (half ^ head.path.load(Relaxed)) >> word.shift() >> 8 != 0;
         differs.then(|| Word(head.miss.load(Relaxed)))
+    }
+}
+
+/// The node in which keys part that were given to [`Ipv6Fib::together`].
+#[derive(Clone, Copy)]
+pub struct Together<'a> {
+    view: View<'a>,
+    /// There is such a node; else keys are looked up from the root.
+    shared: bool,
+    word: Word,
+    path: u64,
+    miss: Word,
+}
+
+impl Together<'_> {
+    /// The next hop of the longest prefix that `key` lies in, one of the keys that this was made for.
+    #[inline(always)]
+    pub fn lookup(&self, key: Ipv6Key) -> NextHopId {
+        if !self.shared {
+            return self.view.lookup(key);
+        }
+        let next = match (key.high ^ self.path) >> self.word.shift() >> 8 {
+            // Acquire as in `View::first`.
+            0 => Word(self.view.entries[self.word.entry(key.high)].load(Acquire)),
+            _ => self.miss,
+        };
+        if next.is_node() { self.view.lookup_below(next, key) } else { next.next_hop() }
     }
 }
 

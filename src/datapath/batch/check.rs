@@ -81,4 +81,4 @@ pub(in crate::datapath) struct Totals {
     pub bytes: u32,
 }
 
-const _: () = assert!(LANES % GROUP == 0);
+const _: () = assert!(LANES.is_multiple_of(GROUP));

@@ -4,9 +4,8 @@
 //! come in by [`Batch::receive`] and leave by [`Batch::packets`] or by being dismissed; nothing else moves them.
 //!
 //! [`Batch::pass`] goes over the burst by groups of eight: it checks the headers, looks the destinations up and writes
-//! the new headers. While the vector units are busy with the checks of one group, the others write the last one's
-//! headers. With a large table it looks all destinations of the burst up before it writes, so that cache misses
-//! overlap. What is out of the ordinary it leaves alone and reports: odd groups, to be looked at packet by
+//! the new headers. While the vector units are busy with the checks of one group, the other units write the last one's
+//! headers. What is out of the ordinary it leaves alone and reports: odd groups, to be looked at packet by
 //! packet, and special packets, which are not simply forwarded.
 //!
 //! This file and its children are the only part of the data path with `unsafe` in it.
@@ -19,8 +18,8 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-pub use self::isa::Isa;
 pub(super) use self::check::Check;
+pub use self::isa::Isa;
 pub(super) use self::isa::Work;
 
 use self::check::Lanes;
@@ -83,7 +82,6 @@ impl Key {
         }
     }
 }
-
 
 /// A burst and what is known of it: entry i of every array belongs to packet i.
 pub(super) struct Batch<B> {
@@ -164,9 +162,9 @@ impl<B: PacketBuf> Batch<B> {
     #[inline(always)]
     pub fn pass<C: Check>(&mut self, family: Family, mac: MacAddr, proof: C::Proof, tables: &Snapshot) -> Passed {
         let count = self.packets.len().min(LANES);
-        // IPv6 keys of a burst are looked up together: they often share the way through the table.
-        let together = family == Family::Ipv6 || tables.ipv4.is_large();
-        let beside = !together && C::BESIDE_ROUTING;
+        let large = tables.is_large(family);
+        // The part of the way down the IPv6 table that a burst has in common is known when all keys are.
+        let beside = C::BESIDE_ROUTING && family == Family::Ipv4 && !large;
         let mut check = C::new(proof, family, mac);
         let mut passed = Passed::default();
         // All before the first group: a vector of lengths is not to be loaded while they are still being stored.
@@ -191,8 +189,12 @@ impl<B: PacketBuf> Batch<B> {
                 unsafe { self.lanes.route(family, at..count.min(at + GROUP), tables, &mut passed) };
             }
         }
-        if together {
-            self.lanes.look_up(family, count, tables);
+        // In a large table so much is asked for at once that cache misses overlap.
+        let Lanes { keys, keys6, hops, .. } = &mut self.lanes;
+        match family {
+            Family::Ipv4 if large => keys[..count].iter().for_each(|key| tables.ipv4.prefetch(*key)),
+            Family::Ipv6 if large => tables.ipv6.lookup_bulk(&keys6[..count], &mut hops[..count]),
+            _ => {}
         }
         let mut at = if beside { count } else { 0 };
         while at < count {
@@ -201,7 +203,7 @@ impl<B: PacketBuf> Batch<B> {
             if passed.left >> at & 1 == 0 {
                 // SAFETY: as above.
                 unsafe {
-                    if together {
+                    if large && family == Family::Ipv6 {
                         self.lanes.rewrite(family, at..end, tables, &mut passed, |lanes, i| lanes.hops[i]);
                     } else {
                         self.lanes.route(family, at..end, tables, &mut passed);
@@ -242,20 +244,21 @@ impl<B: PacketBuf> Batch<B> {
         let mut dropped = 0;
         for i in bits(passed.left) {
             let Some(packet) = self.packets.get(i) else { break };
-            let mut family = family;
-            if passed.odd >> i & 1 != 0 {
-                let has_header = usize::from(packet.lengths().segment()) >= HEADERS;
-                match look(packet).and_then(|it| has_header.then_some(it).ok_or(DropReason::SplitHeader)) {
-                    Ok(examined) => family = self.lanes.note(i, packet, examined),
-                    Err(reason) => {
-                        drop(reason);
-                        dropped |= 1 << i;
-                        continue;
-                    }
+            let has_header = usize::from(packet.lengths().segment()) >= HEADERS;
+            let looked = if passed.odd >> i & 1 != 0 { look(packet).map(Some) } else { Ok(None) };
+            match looked.and_then(|it| has_header.then_some(it).ok_or(DropReason::SplitHeader)) {
+                Ok(examined) => {
+                    let family = examined.map_or(family, |examined| self.lanes.note(i, packet, examined));
+                    self.lanes.heads[i] = packet.head();
+                    // SAFETY: it is a packet of ours, with HEADERS bytes in its first segment; it was checked now or
+                    // by the pass.
+                    unsafe { self.lanes.route(family, i..i + 1, tables, passed) };
+                }
+                Err(reason) => {
+                    drop(reason);
+                    dropped |= 1 << i;
                 }
             }
-            // SAFETY: it is a packet of ours, and was checked now or by the pass.
-            unsafe { self.lanes.route(family, i..i + 1, tables, passed) };
         }
         dropped
     }
@@ -319,25 +322,11 @@ impl Lanes {
                 unsafe { self.rewrite(family, range, tables, passed, |lanes, i| fib.lookup(lanes.keys[i])) };
             }
             Family::Ipv6 => {
-                tables.ipv6.lookup_bulk(&self.keys6[range.clone()], &mut self.hops[range.clone()]);
+                let end = range.end.min(LANES);
+                let fib = tables.ipv6.together(&self.keys6[range.start.min(end)..end]);
                 // SAFETY: by the function's contract.
-                unsafe { self.rewrite(family, range, tables, passed, |lanes, i| lanes.hops[i]) };
+                unsafe { self.rewrite(family, range, tables, passed, |lanes, i| fib.lookup(lanes.keys6[i])) };
             }
-        }
-    }
-
-    /// Looks the destinations of the first `count` packets up.
-    #[inline(always)]
-    fn look_up(&mut self, family: Family, count: usize, tables: &Snapshot) {
-        match family {
-            Family::Ipv4 => {
-                let fib = tables.ipv4.view();
-                self.keys[..count].iter().for_each(|key| tables.ipv4.prefetch(*key));
-                for (hop, key) in self.hops[..count].iter_mut().zip(&self.keys) {
-                    *hop = fib.lookup(*key);
-                }
-            }
-            Family::Ipv6 => tables.ipv6.lookup_bulk(&self.keys6[..count], &mut self.hops[..count]),
         }
     }
 
@@ -392,14 +381,12 @@ impl Lanes {
 
     /// Notes what a check would have noted of one packet. Returns its family.
     fn note(&mut self, i: usize, packet: &impl PacketBuf, examined: Examined) -> Family {
-        let head = packet.head();
-        self.heads[i] = head;
         self.wire[i] = examined.wire;
         match examined.key {
             Key::Ipv4(key) => {
                 self.keys[i] = key;
                 // SAFETY: READABLE bytes are readable behind each packet's head.
-                self.words[i] = decrement_ttl(unsafe { ttl_word(head) });
+                self.words[i] = decrement_ttl(unsafe { ttl_word(packet.head()) });
                 Family::Ipv4
             }
             Key::Ipv6(key) => {

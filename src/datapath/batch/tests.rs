@@ -1,9 +1,9 @@
 use super::check::Totals;
 use super::*;
-use crate::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
-use crate::packet::{self, Frame};
 use crate::datapath::buffer::Lengths;
+use crate::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
 use crate::fib::{Ipv4Routes, Ipv6Routes};
+use crate::packet::{self, Frame};
 use etherparse::{Ipv4Header, PacketBuilder};
 use proptest::prelude::*;
 
