@@ -26,7 +26,7 @@ use self::check::Lanes;
 use super::buffer::{BURST, Burst, PacketBuf, READABLE, RxBurst};
 use super::snapshot::{Family, NextHop, NextHops, Snapshot};
 use crate::drop_reason::DropReason;
-use crate::fib::{Ipv6Key, NextHopId};
+use crate::fib::{Ipv4View, Ipv6Key, NextHopId, Together};
 use crate::packet::checksum::decrement_ttl;
 use crate::units::{MacAddr, PortId};
 use std::mem::ManuallyDrop;
@@ -204,7 +204,7 @@ impl<B: PacketBuf> Batch<B> {
                 // SAFETY: as above.
                 unsafe {
                     if large && family == Family::Ipv6 {
-                        self.lanes.rewrite(family, at..end, tables, &mut passed, |lanes, i| lanes.hops[i]);
+                        self.lanes.rewrite(family, at..end, tables, &mut passed, Known);
                     } else {
                         self.lanes.route(family, at..end, tables, &mut passed);
                     }
@@ -307,6 +307,36 @@ impl<B: PacketBuf> Batch<B> {
     }
 }
 
+/// Tells where packets go. A trait, not a closure: that could not be told to be part of the loop that calls it.
+trait Hops {
+    /// The next hop of packet `i`.
+    fn of(&self, lanes: &Lanes, i: usize) -> NextHopId;
+}
+
+impl Hops for Ipv4View<'_> {
+    #[inline(always)]
+    fn of(&self, lanes: &Lanes, i: usize) -> NextHopId {
+        self.lookup(lanes.keys[i])
+    }
+}
+
+impl Hops for Together<'_> {
+    #[inline(always)]
+    fn of(&self, lanes: &Lanes, i: usize) -> NextHopId {
+        self.lookup(lanes.keys6[i])
+    }
+}
+
+/// All have been looked up.
+struct Known;
+
+impl Hops for Known {
+    #[inline(always)]
+    fn of(&self, lanes: &Lanes, i: usize) -> NextHopId {
+        lanes.hops[i]
+    }
+}
+
 impl Lanes {
     /// Looks destinations up and rewrites the packets, as [`Lanes::rewrite`].
     ///
@@ -317,15 +347,14 @@ impl Lanes {
     unsafe fn route(&mut self, family: Family, range: Range<usize>, tables: &Snapshot, passed: &mut Passed) {
         match family {
             Family::Ipv4 => {
-                let fib = tables.ipv4.view();
                 // SAFETY: by the function's contract.
-                unsafe { self.rewrite(family, range, tables, passed, |lanes, i| fib.lookup(lanes.keys[i])) };
+                unsafe { self.rewrite(family, range, tables, passed, tables.ipv4.view()) };
             }
             Family::Ipv6 => {
                 let end = range.end.min(LANES);
                 let fib = tables.ipv6.together(&self.keys6[range.start.min(end)..end]);
                 // SAFETY: by the function's contract.
-                unsafe { self.rewrite(family, range, tables, passed, |lanes, i| fib.lookup(lanes.keys6[i])) };
+                unsafe { self.rewrite(family, range, tables, passed, fib) };
             }
         }
     }
@@ -344,7 +373,7 @@ impl Lanes {
         range: Range<usize>,
         tables: &Snapshot,
         passed: &mut Passed,
-        next_hop: impl Fn(&Self, usize) -> NextHopId,
+        hops: impl Hops,
     ) {
         // By value: what is read through a pointer would be read again after every store to a packet.
         let next_hops = tables.next_hops.all();
@@ -353,7 +382,7 @@ impl Lanes {
             // In a loop of its own as far as nothing is special, which it leaves: so `ports` keeps its register.
             let mut ports = 0;
             while i < end {
-                let id = next_hop(self, i);
+                let id = hops.of(self, i);
                 self.hops[i] = id;
                 let hop = &next_hops[id.index()];
                 if self.wire[i] > hop.max_frame {
