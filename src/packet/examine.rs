@@ -1,14 +1,12 @@
 //! Which frames may be forwarded: the checks on a frame alone, before any table is asked.
 //!
 //! Invariant: of the reasons that apply to a frame, the first in the order of [`DropReason`]'s
-//! examination is given, whatever the frame. [`glance`] accepts nearly every frame that is to be
-//! forwarded in some forty instructions; what it does not accept is examined [`exactly`].
+//! examination is given, whatever the frame.
 
-use super::checksum::{self, Sum};
+use super::checksum::Sum;
 use super::{ethernet, ethernet::ethertype, ipv4, ipv6, martian};
 use crate::drop_reason::DropReason;
 use crate::units::MacAddr;
-use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// A received frame as far as it has to be seen to examine it.
@@ -64,92 +62,12 @@ pub enum Examined {
 ///
 /// The first reason, in the order of [`DropReason`], why it is not to be forwarded. Reasons
 /// that come after [`DropReason::MartianSource`] are not looked for.
-#[inline(always)]
 pub fn examine(frame: Frame<'_>, our_mac: MacAddr) -> Result<Examined, DropReason> {
-    if let Some(examined) = glance(frame, our_mac) {
-        return Ok(examined);
-    }
-    // What comes back from the exact way fits in registers, so the results of the frequent one can stay there.
     let read = match exactly(frame, our_mac)? {
         Version::V4 => frame.first_segment.first_chunk().map(read_v4),
         Version::V6 => frame.first_segment.first_chunk().map(read_v6),
     };
     read.ok_or(DropReason::SplitHeader)
-}
-
-/// Accepts a frame to our address with an IPv4 header without options or an IPv6 header, if it is good
-/// beyond doubt. `None` says nothing about the frame.
-#[inline(always)]
-pub fn glance(frame: Frame<'_>, our_mac: MacAddr) -> Option<Examined> {
-    let headers = frame.first_segment.first_chunk::<{ size_of::<V4>() }>()?;
-    let start: &Start = zerocopy::transmute_ref!(headers.first_chunk::<{ size_of::<Start>() }>()?);
-    let [a, b, c, d, e, f] = our_mac.0;
-    let our_mac = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
-    if (start.destination_mac.get() ^ our_mac) << 16 != 0 {
-        return None;
-    }
-    match start.kind.get() {
-        kind if kind & V4_KIND_MASK == V4_KIND => glance_v4(frame, headers),
-        kind if kind & V6_KIND_MASK == V6_KIND => glance_v6(frame),
-        _ => None,
-    }
-}
-
-/// The start of a frame, in words as large as a comparison can take.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Start {
-    /// The destination address in the lower 48 bits, then the first two bytes of the source.
-    destination_mac: U64,
-    _source_mac: [u8; 4],
-    /// The EtherType, then the first two bytes of the packet.
-    kind: U32,
-}
-
-/// [`Start::kind`] of IPv4, version 4 and a header of 5 words.
-const V4_KIND: u32 = kind(ethertype::IPV4, 0x45);
-const V4_KIND_MASK: u32 = kind(0xffff, 0xff);
-
-/// [`Start::kind`] of IPv6 and version 6.
-const V6_KIND: u32 = kind(ethertype::IPV6, 0x60);
-const V6_KIND_MASK: u32 = kind(0xffff, 0xf0);
-
-const fn kind(ethertype: u16, first_of_packet: u8) -> u32 {
-    let [high, low] = ethertype.to_be_bytes();
-    u32::from_le_bytes([high, low, first_of_packet, 0])
-}
-
-#[inline(always)]
-fn glance_v4(frame: Frame<'_>, headers: &[u8; size_of::<V4>()]) -> Option<Examined> {
-    let V4 { header, .. } = zerocopy::transmute_ref!(headers);
-    let end = u32::from(header.total_len.get()) + ethernet::HEADER_LEN as u32;
-    if end < size_of::<V4>() as u32 || end > frame.frame_len {
-        return None;
-    }
-    match frame.checksum {
-        ChecksumStatus::Good => {}
-        ChecksumStatus::Unknown if checksum::header_is_good(zerocopy::transmute_ref!(header)) => {}
-        _ => return None,
-    }
-    if martian::source_v4(header.source) {
-        return None;
-    }
-    Some(read_v4(headers))
-}
-
-#[inline(always)]
-fn glance_v6(frame: Frame<'_>) -> Option<Examined> {
-    let headers = frame.first_segment.first_chunk::<{ size_of::<V6>() }>()?;
-    let V6 { header, .. } = zerocopy::transmute_ref!(headers);
-    let payload_len = u32::from(header.payload_len.get());
-    // A payload of length 0 is in doubt: a jumbogram says that, too.
-    if payload_len == 0 || payload_len + size_of::<V6>() as u32 > frame.frame_len {
-        return None;
-    }
-    if martian::maybe_source_v6(ipv6::halves(header.source)) {
-        return None;
-    }
-    Some(read_v6(headers))
 }
 
 /// The start of a frame with an IPv4 packet.
@@ -168,7 +86,6 @@ struct V6 {
     header: ipv6::Header,
 }
 
-#[inline(always)]
 fn read_v4(headers: &[u8; size_of::<V4>()]) -> Examined {
     let V4 { header, .. } = zerocopy::transmute_ref!(headers);
     Examined::V4 {
@@ -178,7 +95,6 @@ fn read_v4(headers: &[u8; size_of::<V4>()]) -> Examined {
     }
 }
 
-#[inline(always)]
 fn read_v6(headers: &[u8; size_of::<V6>()]) -> Examined {
     let V6 { header, .. } = zerocopy::transmute_ref!(headers);
     Examined::V6 {
@@ -196,8 +112,6 @@ enum Version {
 }
 
 /// Every check, one after the other in the order of [`DropReason`].
-#[cold]
-#[inline(never)]
 fn exactly(frame: Frame<'_>, our_mac: MacAddr) -> Result<Version, DropReason> {
     let frame_len = frame.frame_len as usize;
     let Some(packet_len) = frame_len.checked_sub(ethernet::HEADER_LEN) else { return Err(DropReason::Runt) };

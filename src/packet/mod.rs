@@ -13,5 +13,5 @@ pub mod ipv4;
 pub mod ipv6;
 mod martian;
 
-pub use examine::{ChecksumStatus, Examined, Frame, examine, glance};
+pub use examine::{ChecksumStatus, Examined, Frame, examine};
 pub use martian::{never_forwarded_v4, never_forwarded_v6};

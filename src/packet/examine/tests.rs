@@ -65,7 +65,6 @@ fn changed(mut frame: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
 fn a_good_ipv4_frame_tells_where_it_goes() {
     let expected = Examined::V4 { destination: u32::from_be_bytes(DESTINATION_V4), total_len: 32, ttl: 64 };
     let frame = good_v4();
-    assert!(glance(whole(&frame), OUR_MAC).is_some());
     assert_eq!(examined(&frame), Ok(expected));
     let padded = [frame.as_slice(), &[0; 14]].concat();
     assert_eq!(examined(&padded), Ok(expected));
@@ -76,7 +75,6 @@ fn a_good_ipv6_frame_tells_where_it_goes() {
     let destination = (0x2001_0db8_0002_0000, 9);
     let expected = Examined::V6 { destination, total_len: 52, hop_limit: 64 };
     let frame = good_v6();
-    assert!(glance(whole(&frame), OUR_MAC).is_some());
     assert_eq!(examined(&frame), Ok(expected));
     let padded = [frame.as_slice(), &[0; 14]].concat();
     assert_eq!(examined(&padded), Ok(expected));
@@ -233,39 +231,12 @@ fn status() -> impl Strategy<Value = ChecksumStatus> {
 
 proptest! {
     #[test]
-    fn a_glance_accepts_nothing_that_the_exact_way_would_not(
-        ipv6: bool,
-        status in status(),
-        changes in proptest::collection::vec((0usize..60, any::<u8>()), 0..4),
-        repaired: bool,
-        first in 0usize..80,
-        extra in -20i32..20,
-    ) {
-        let mut frame = if ipv6 { good_v6() } else { good_v4() };
-        for (at, byte) in changes {
-            let at = at.min(frame.len() - 1);
-            frame[at] = byte;
-        }
-        if repaired {
-            frame = changed(frame, 0, &[]);
-        }
-        let first_segment = &frame[..first.min(frame.len())];
-        let frame_len = (frame.len() as i32 + extra) as u32;
-        let seen = Frame { first_segment, frame_len, checksum: status };
-        let version = examine(seen, OUR_MAC).map(|examined| match examined {
-            Examined::V4 { .. } => Version::V4,
-            Examined::V6 { .. } => Version::V6,
-        });
-        prop_assert_eq!(version, exactly(seen, OUR_MAC));
-    }
-
-    #[test]
     fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..100), frame_len: u32, status in status()) {
         let mut bytes = bytes;
         for (byte, ours) in bytes.iter_mut().zip(OUR_MAC.0) {
             *byte = ours;
         }
         let seen = Frame { first_segment: &bytes, frame_len, checksum: status };
-        prop_assert_eq!(examine(seen, OUR_MAC).err(), exactly(seen, OUR_MAC).err());
+        let _verdict = examine(seen, OUR_MAC);
     }
 }
