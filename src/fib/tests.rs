@@ -425,3 +425,17 @@ fn routes_are_found_by_prefix_and_by_address() {
     assert_eq!(routes.remove("2001:db8::/33".parse().unwrap()), None);
     assert_eq!(routes.len(), 2);
 }
+
+/// Every key of a full group comes through as many nodes as can be that are not adjacent, and then to a leaf.
+#[test]
+fn a_group_that_asks_for_every_check_there_is_room_for() {
+    let mut routes = Ipv6Routes::new().unwrap();
+    let prefixes = ["2001:daa:1bb:100::/56", "2001:daa:1bb:200::/56", "2001:daa:200::/40"];
+    for (position, prefix) in (1..).zip(prefixes) {
+        routes.insert(prefix.parse().unwrap(), NextHopId::new(position).unwrap()).unwrap();
+    }
+    let key = |low| Ipv6Key { high: 0x2001_0daa_01bb_0100, low };
+    let mut out = [NextHopId(9999); 64];
+    routes.fib().lookup_bulk(&std::array::from_fn::<_, 64, _>(|low| key(low as u64)), &mut out);
+    assert_eq!(out, [NextHopId(1); 64]);
+}

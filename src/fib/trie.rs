@@ -364,8 +364,8 @@ struct Checks {
 
 impl Checks {
     /// No byte lies between a slot and an adjacent node: of the five high bytes behind the root's, at most two are
-    /// those of other nodes.
-    const ROOM: usize = 2 * GROUP;
+    /// those of other nodes. One place more is written to, but not counted, when all of these are taken.
+    const ROOM: usize = 2 * GROUP + 1;
 
     fn new() -> Self {
         Self { list: [(Word(0), 0); Self::ROOM], count: 0 }
