@@ -6,11 +6,8 @@ use crate::datapath::snapshot::Family;
 use crate::fib::{Ipv6Key, NextHopId};
 use crate::units::MacAddr;
 
-/// What is kept of each packet of a burst, and why a pass over it needs no look at the packet itself.
-///
-/// A page of its own, arrays at fixed offsets: when they alias other hot data in their low twelve
-/// address bits, loads wait for unrelated stores.
-#[repr(C, align(4096))]
+/// What is kept of each packet of a burst.
+#[repr(C, align(64))]
 pub(in crate::datapath) struct Lanes {
     /// Where the frame is.
     pub heads: [*mut u8; LANES],

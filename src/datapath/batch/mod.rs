@@ -84,6 +84,10 @@ impl Key {
 }
 
 /// A burst and what is known of it: entry i of every array belongs to packet i.
+///
+/// A page of its own, arrays at fixed offsets: when they alias other hot data in their low twelve
+/// address bits, loads wait for unrelated stores.
+#[repr(C, align(4096))]
 pub(super) struct Batch<B> {
     lanes: Lanes,
     packets: Burst<B>,
