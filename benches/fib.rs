@@ -66,8 +66,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let variants: [(&str, Burst<'_>); 5] = [
             ("IPv4, one by one", &|out, at| ipv4_each(&fib4, &keys4, at, out)),
             ("IPv4, prefetch pass first", &|out, at| ipv4_prefetched(&fib4, &keys4, at, out)),
-            ("IPv6, bulk 64", &|out, at| ipv6_bulk::<64>(&fib6, &keys6, at, out)),
-            ("IPv6, bulk 32", &|out, at| ipv6_bulk::<32>(&fib6, &keys6, at, out)),
+            ("IPv6, level by level", &|out, at| ipv6_bulk(&fib6, &keys6, at, out)),
+            ("IPv6, together", &|out, at| ipv6_together(&fib6, &keys6, at, out)),
             ("IPv6, one by one", &|out, at| ipv6_single(&fib6, &keys6, at, out)),
         ];
         let mut costs = vec![Vec::new(); variants.len()];
@@ -113,9 +113,16 @@ fn ipv4_prefetched(fib: &Ipv4Fib, keys: &[u32], at: usize, out: &mut [NextHopId]
 }
 
 #[inline(never)]
-fn ipv6_bulk<const N: usize>(fib: &Ipv6Fib, keys: &[Ipv6Key], at: usize, out: &mut [NextHopId]) {
-    for (keys, out) in keys[at..at + 64].chunks(N).zip(out.chunks_mut(N)) {
-        fib.lookup_bulk(keys, out);
+fn ipv6_bulk(fib: &Ipv6Fib, keys: &[Ipv6Key], at: usize, out: &mut [NextHopId]) {
+    fib.lookup_bulk(&keys[at..at + 64], out);
+}
+
+#[inline(never)]
+fn ipv6_together(fib: &Ipv6Fib, keys: &[Ipv6Key], at: usize, out: &mut [NextHopId]) {
+    let keys = &keys[at..at + 64];
+    let together = fib.together(keys);
+    for (key, out) in keys.iter().zip(out) {
+        *out = together.lookup(*key);
     }
 }
 

@@ -43,7 +43,7 @@ struct Group<B> {
 }
 
 impl<B: PacketBuf> Pipeline<B> {
-    /// For `ports` ports, validating by `isa`.
+    /// For `ports` ports, checking headers by `isa`.
     pub fn new(ports: usize, isa: Isa) -> Self {
         Self {
             ipv4: Batch::new(),
