@@ -80,12 +80,22 @@ impl<P: Primitives> Slots<P> {
     #[inline(always)]
     pub(super) fn write(&self, position: usize, words: &[*mut ()]) {
         let run = self.run(position);
-        let (words, wrapped) = words.split_at(words.len().min(run.len()));
-        self.write_run(run, words, self.phase(position));
-        if !wrapped.is_empty() {
-            let position = position.wrapping_add(words.len());
-            self.write_run(self.run(position), wrapped, self.phase(position));
+        if words.len() <= run.len() {
+            self.write_run(run, words, self.phase(position));
+        } else {
+            self.write_around(position, words);
         }
+    }
+
+    /// Writes past the end of the memory, and on from its start.
+    #[cold]
+    #[inline(never)]
+    fn write_around(&self, position: usize, words: &[*mut ()]) {
+        let run = self.run(position);
+        let (words, others) = words.split_at(words.len().min(run.len()));
+        self.write_run(run, words, self.phase(position));
+        let position = position.wrapping_add(words.len());
+        self.write_run(self.run(position), others, self.phase(position));
     }
 
     #[inline(always)]
@@ -94,7 +104,9 @@ impl<P: Primitives> Slots<P> {
             (Some(avx2), Some(run)) => avx2.store(run, words, phase),
             _ => 0,
         };
-        for (slot, word) in run.iter().zip(words).skip(done) {
+        // SAFETY: `store` does not do more than there are slots and words.
+        let (run, words) = unsafe { (run.get_unchecked(done..), words.get_unchecked(done..)) };
+        for (slot, word) in run.iter().zip(words) {
             // Release: pairs with the acquire of `read` and `read_run`. Whoever takes the item sees what is in it.
             slot.store(flip(*word, phase), Release);
         }
@@ -114,13 +126,25 @@ impl<P: Primitives> Slots<P> {
     #[inline(always)]
     pub(super) fn read_into(&self, position: usize, words: &mut [MaybeUninit<*mut ()>]) -> usize {
         let run = self.run(position);
-        let (words, wrapped) = words.split_at_mut(words.len().min(run.len()));
+        if words.len() <= run.len() {
+            self.read_run(run, words, self.phase(position))
+        } else {
+            self.read_around(position, words)
+        }
+    }
+
+    /// Reads up to the end of the memory, and on from its start.
+    #[cold]
+    #[inline(never)]
+    fn read_around(&self, position: usize, words: &mut [MaybeUninit<*mut ()>]) -> usize {
+        let run = self.run(position);
+        let (words, others) = words.split_at_mut(words.len().min(run.len()));
         let count = self.read_run(run, words, self.phase(position));
-        if count < words.len() || wrapped.is_empty() {
+        if count < words.len() {
             return count;
         }
         let position = position.wrapping_add(count);
-        count + self.read_run(self.run(position), wrapped, self.phase(position))
+        count + self.read_run(self.run(position), others, self.phase(position))
     }
 
     #[inline(always)]
@@ -129,8 +153,10 @@ impl<P: Primitives> Slots<P> {
             (Some(avx2), Some(run)) => avx2.load(run, words, phase),
             _ => 0,
         };
+        // SAFETY: `load` does not do more than there are slots and words.
+        let (run, words) = unsafe { (run.get_unchecked(done..), words.get_unchecked_mut(done..)) };
         let mut count = done;
-        for (slot, place) in run.iter().zip(words).skip(done) {
+        for (slot, place) in run.iter().zip(words) {
             // Acquire: pairs with the release of `write_run`.
             let Some(word) = present(slot.load(Acquire), phase) else { break };
             place.write(word);
@@ -138,5 +164,4 @@ impl<P: Primitives> Slots<P> {
         }
         count
     }
-
 }
