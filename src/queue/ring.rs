@@ -224,14 +224,14 @@ impl<T: Item, P: Primitives> Shared<T, P> {
         let limit = limit.load(Relaxed);
         let mut first = head.load(Relaxed);
         loop {
-            let mut room = room(limit, first, bound.load(Acquire));
-            if room < wanted {
-                room = self.refresh(limit, first);
-                if room == 0 {
-                    return (first, 0);
+            let count = if room(limit, first, bound.load(Acquire)) >= wanted {
+                wanted
+            } else {
+                match self.refresh(limit, first) {
+                    0 => return (first, 0),
+                    room => wanted.min(room),
                 }
-            }
-            let count = wanted.min(room);
+            };
             // If `first` is out of date then so is `room`, and this fails.
             match head.compare_exchange_weak(first, first.wrapping_add(count), Relaxed, Relaxed) {
                 Ok(_) => return (first, count),

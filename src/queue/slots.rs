@@ -80,7 +80,10 @@ impl<P: Primitives> Slots<P> {
     #[inline(always)]
     pub(super) fn write(&self, position: usize, words: &[*mut ()]) {
         let run = self.run(position);
-        if words.len() <= run.len() {
+        if let ([word], [slot, ..]) = (words, run) {
+            // Release: as in `write_run`.
+            slot.store(flip(*word, self.phase(position)), Release);
+        } else if words.len() <= run.len() {
             self.write_run(run, words, self.phase(position));
         } else {
             self.write_around(position, words);
@@ -126,7 +129,9 @@ impl<P: Primitives> Slots<P> {
     #[inline(always)]
     pub(super) fn read_into(&self, position: usize, words: &mut [MaybeUninit<*mut ()>]) -> usize {
         let run = self.run(position);
-        if words.len() <= run.len() {
+        if let [place] = words {
+            self.read(position).map(|word| place.write(word)).is_some().into()
+        } else if words.len() <= run.len() {
             self.read_run(run, words, self.phase(position))
         } else {
             self.read_around(position, words)
