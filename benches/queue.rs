@@ -75,7 +75,9 @@ fn ring_single((ring, consumer): &mut (Ring<Item>, Consumer<Item>), burst: &mut 
         for item in burst.drain(..) {
             drop(ring.push(item));
         }
-        while burst.len() < bulk && let Some(item) = consumer.pop() {
+        while burst.len() < bulk
+            && let Some(item) = consumer.pop()
+        {
             burst.push(item);
         }
     }
@@ -88,7 +90,9 @@ fn array_single(queue: &mut ArrayQueue<Item>, burst: &mut Burst, times: usize) {
         for item in burst.drain(..) {
             drop(queue.push(item));
         }
-        while burst.len() < bulk && let Some(item) = queue.pop() {
+        while burst.len() < bulk
+            && let Some(item) = queue.pop()
+        {
             burst.push(item);
         }
     }

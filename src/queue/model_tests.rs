@@ -208,10 +208,16 @@ fn a_hole_is_not_taken_for_emptiness() {
     });
 }
 
-/// The consumer and what it has taken, under a try-lock.
+/// The consumer and what it has taken.
+struct Taker<P: Primitives> {
+    consumer: Consumer<Token<P>, P>,
+    taken: Vec<(usize, usize)>,
+}
+
+/// The same under a try-lock.
 struct Guarded<P: Primitives> {
     locked: P::Usize,
-    consumer: P::Cell<(Consumer<Token<P>, P>, Vec<(usize, usize)>)>,
+    taker: P::Cell<Taker<P>>,
 }
 
 // SAFETY: the cell is reached under the lock only.
@@ -221,7 +227,7 @@ unsafe impl<P: Primitives> Sync for Guarded<P> {}
 
 impl<P: Primitives> Guarded<P> {
     fn new(consumer: Consumer<Token<P>, P>) -> Self {
-        Self { locked: P::Usize::new(0), consumer: P::Cell::new((consumer, Vec::new())) }
+        Self { locked: P::Usize::new(0), taker: P::Cell::new(Taker { consumer, taken: Vec::new() }) }
     }
 
     fn try_dequeue(&self, most: usize) -> bool {
@@ -229,9 +235,9 @@ impl<P: Primitives> Guarded<P> {
         if self.locked.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
             return false;
         }
-        let count = self.consumer.with_mut(|cell| {
+        let count = self.taker.with_mut(|taker| {
             // SAFETY: this thread has the lock.
-            let (consumer, taken) = unsafe { &mut *cell };
+            let Taker { consumer, taken } = unsafe { &mut *taker };
             let mut train = ArrayVec::<_, 16>::new();
             consumer.dequeue(&mut train, most);
             taken.extend(train.iter().map(Token::check));
@@ -266,9 +272,9 @@ fn hand_over<P: Model>(capacity: usize, producers: usize, items: usize, turns: u
     let accepted: Vec<_> = ends.into_iter().map(|end| end()).collect();
     helper();
     while guarded.try_dequeue(16) {}
-    guarded.consumer.with(|cell| {
+    guarded.taker.with(|taker| {
         // SAFETY: all threads have ended.
-        let (consumer, taken) = unsafe { &*cell };
+        let Taker { consumer, taken } = unsafe { &*taker };
         assert!(!consumer.hole());
         for (producer, accepted) in accepted.iter().enumerate() {
             let theirs: Vec<_> =

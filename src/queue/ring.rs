@@ -304,9 +304,8 @@ impl<T: Item, P: Primitives> Consumer<T, P> {
         let length = into.len();
         let wanted = most.min(N - length).min(slots.capacity());
         // SAFETY: behind its `length` items the array has room for N - length, which are laid out as pointers.
-        let room = unsafe {
-            slice::from_raw_parts_mut(into.as_mut_ptr().add(length).cast::<MaybeUninit<*mut ()>>(), wanted)
-        };
+        let room =
+            unsafe { slice::from_raw_parts_mut(into.as_mut_ptr().add(length).cast::<MaybeUninit<*mut ()>>(), wanted) };
         let count = slots.read_into(self.position, room);
         // SAFETY: `count` items have been written there, and are owned by the array once the position has moved on.
         unsafe { into.set_len(length + count) };
