@@ -2,6 +2,12 @@
 
 /// An owned pointer. Its lowest bit is free, and a ring keeps there in which lap the slot was written.
 ///
+/// A pointer whose lowest bit is not free is refused when the program is built:
+///
+/// ```compile_fail,E0080
+/// let _ = thruway::queue::Ring::<Box<u8>>::new(8);
+/// ```
+///
 /// # Safety
 ///
 /// The type is laid out as a pointer (a `#[repr(transparent)]` [`NonNull`](std::ptr::NonNull), say), and its address is

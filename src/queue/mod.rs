@@ -28,6 +28,18 @@
 //! compare-exchange (`rte_ring`) are put together here. What orders what is said at each atomic; tests run the ring under
 //! loom as it is, and again with each ordering taken away.
 //!
+//! # Cost
+//!
+//! Nanoseconds per item, enqueueing and dequeueing together, on one core of a Xeon with AVX2; median of 25 alternating rounds:
+//!
+//! | burst of | 1 | 8 | 32 |
+//! | --- | --- | --- | --- |
+//! | this ring | 8.1 | 1.1 | 0.39 |
+//! | pointer ring with a lock on each side | 10.2 | 3.1 | 1.7 |
+//! | `crossbeam_queue::ArrayQueue` | 10.5 | 18 | 19 |
+//!
+//! Most of the first is the compare-exchange. `cargo bench --bench queue` measures it again.
+//!
 //! # Example
 //!
 //! ```

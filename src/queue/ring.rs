@@ -130,7 +130,7 @@ impl<T: Item, P: Primitives> Ring<T, P> {
     /// Moves items from the front of `items` into the ring, as many as there is room for, and says how many; the others stay
     /// in order. Never waits.
     ///
-    /// They are in the ring side by side, none of another producer between them. Up to 32 items that have been taken may
+    /// They are in the ring side by side, none of another producer between them. Up to 31 items that have been taken may
     /// still count as being there; see [`Consumer::publish`].
     #[inline(always)]
     pub fn enqueue<const N: usize>(&self, items: &mut ArrayVec<T, N>) -> usize {
@@ -331,7 +331,7 @@ impl<T: Item, P: Primitives> Consumer<T, P> {
         Some(unsafe { from_word(word) })
     }
 
-    /// After a dequeue that came short: whether a producer has reserved the next slot without having written it. `false`
+    /// After a dequeue that came short: whether a producer has reserved the next slot without having written it then. `false`
     /// means that the ring is empty.
     ///
     /// An enqueue that has returned is seen if it happened before this call (the producer set a flag with release, say, that
@@ -344,8 +344,8 @@ impl<T: Item, P: Primitives> Consumer<T, P> {
 
     /// Lets producers know of everything that has been taken.
     ///
-    /// Done after every 32 items and whenever the ring is found empty. Who leaves a ring that is not
-    /// empty may do it in addition, for the limit to be exact.
+    /// Done after every 32 items (a quarter of the slots if that is less) and whenever a dequeue comes short. Whoever leaves a
+    /// ring that is not empty may do it in addition, for the limit to be exact.
     #[inline(always)]
     pub fn publish(&mut self) {
         if self.published != self.position {
