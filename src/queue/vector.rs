@@ -16,9 +16,6 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicPtr;
 
-/// Slots in one vector.
-const LANES: usize = 4;
-
 /// Proof that the processor has AVX2.
 #[derive(Clone, Copy, Debug)]
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
@@ -26,6 +23,9 @@ pub(super) struct Avx2(());
 
 #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 impl Avx2 {
+    /// Slots in one vector.
+    const LANES: usize = 4;
+
     pub(super) fn detect() -> Option<Self> {
         std::arch::is_x86_feature_detected!("avx2").then_some(Self(()))
     }
@@ -33,7 +33,7 @@ impl Avx2 {
     /// Stores `words` with `phase` added to them, whole vectors only. Returns how many were stored.
     #[inline(always)]
     pub(super) fn store(self, slots: &[AtomicPtr<()>], words: &[*mut ()], phase: usize) -> usize {
-        let count = slots.len().min(words.len()) / LANES * LANES;
+        let count = slots.len().min(words.len()) / Self::LANES * Self::LANES;
         if count > 0 {
             let bytes = count * size_of::<usize>();
             // SAFETY: `bytes` bytes are read and written from the start of `words` and of `slots`, which have them;
@@ -68,7 +68,7 @@ impl Avx2 {
     /// first vector with another in it. Returns how many there were.
     #[inline(always)]
     pub(super) fn load(self, slots: &[AtomicPtr<()>], words: &mut [MaybeUninit<*mut ()>], phase: usize) -> usize {
-        let bytes = slots.len().min(words.len()) / LANES * LANES * size_of::<usize>();
+        let bytes = slots.len().min(words.len()) / Self::LANES * Self::LANES * size_of::<usize>();
         if bytes == 0 {
             return 0;
         }
