@@ -291,9 +291,9 @@ fn the_consumer_goes_from_thread_to_thread() {
 
 #[test]
 fn larger_cases_hold_in_random_interleavings() {
-    shuttle::check_random(|| hand_over::<Shuttle>(4, 3, 8, 20), 500);
-    shuttle::check_random(|| hand_over::<Shuttle>(8, 4, 8, 20), 500);
-    shuttle::check_pct(|| hand_over::<Shuttle>(4, 3, 6, 20), 500, 3);
+    shuttle::check_random(|| hand_over::<Shuttle>(4, 3, 8, 20), 2_000);
+    shuttle::check_random(|| hand_over::<Shuttle>(8, 4, 8, 20), 2_000);
+    shuttle::check_pct(|| hand_over::<Shuttle>(4, 3, 6, 20), 2_000, 3);
     let case = Case { capacity: 8, interval: 3, bursts: &[&[8, 1, 5], &[3, 7], &[1, 1, 9]], most: 6, turns: 20 };
-    shuttle::check_random(move || run::<Shuttle>(case, |_| ()), 500);
+    shuttle::check_random(move || run::<Shuttle>(case, |_| ()), 2_000);
 }

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use super::*;
 
 const PRODUCERS: usize = 3;
-/// Each producer sends so many items at least, however busy the machine is.
+/// Each producer sends so many items at least, however busy the machine is,
 const LEAST: usize = 500;
+/// but does not try for longer than this.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Counts those of its kind that have not been dropped.
 struct Parcel {
@@ -58,7 +60,14 @@ fn produce(ring: &Ring<Box<Parcel>>, producer: usize, stop: &AtomicBool, alive: 
     let mut sequence = 0;
     let mut burst = ArrayVec::<_, 40>::new();
     let mut turn = producer;
-    while !stop.load(Relaxed) || sequence < LEAST + burst.len() {
+    let mut stopped = None;
+    loop {
+        if stop.load(Relaxed) {
+            let since = *stopped.get_or_insert_with(Instant::now);
+            if sequence >= LEAST + burst.len() || since.elapsed() > PATIENCE {
+                return sequence - burst.len();
+            }
+        }
         turn += 1;
         if turn.is_multiple_of(64) && burst.is_empty() {
             let (position, count) = ring.shared.reserve(1);
@@ -76,7 +85,6 @@ fn produce(ring: &Ring<Box<Parcel>>, producer: usize, stop: &AtomicBool, alive: 
             thread::yield_now();
         }
     }
-    sequence - burst.len()
 }
 
 fn stress(capacity: usize, way: Option<Avx2>, duration: Duration) {
