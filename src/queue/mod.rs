@@ -1,0 +1,66 @@
+//! A bounded ring: many producers, one consumer, no locks, bursts in and out.
+//!
+//! [`Ring`] is the producers' side, shared by reference; [`Consumer`] the other, whose methods take `&mut self`, so that
+//! one thread at a time has it. Items are owned pointers ([`Item`]): they move in, move out, and are dropped with the ring.
+//!
+//! # How it works
+//!
+//! Positions count up for ever; position p is slot p mod N, in lap p div N. A slot holds a pointer whose lowest bit, the
+//! *phase*, is the lowest bit of the lap that it was written in. That makes it known from the slot alone whether
+//! it has been written in this lap, so that the consumer reads slots and nothing else:
+//!
+//! ```text
+//!  producers          reserve positions by one compare-exchange on `head`, then write their slots
+//!  consumer           reads slots from its position on, as long as the phase is that of the lap
+//!  now and then       it publishes its position in `consumed`, to free the slots before it
+//! ```
+//!
+//! Producers need to know that the slots they reserve are free. They keep a lower bound of `consumed` beside `head` and read
+//! `consumed` itself only when the bound leaves too little room: once per lap, unless the ring is nearly full.
+//! So neither side touches a cache line that the other writes, but for the slots.
+//!
+//! - One bit of lap is enough: a producer never writes a slot that has not been consumed, so that a slot is at most one lap behind.
+//! - Items leave in the order their positions were reserved in, and so in order for each producer.
+//! - Nobody waits. A producer that stalls between reserving and writing makes a *hole*: others go on behind it, and the consumer
+//!   stops before it. [`Consumer::hole`] tells a hole from emptiness.
+//!
+//! The ideas of content as a marker (`ptr_ring` of Linux, FastForward), of cached positions (MCRingBuffer) and of reserving by
+//! compare-exchange (`rte_ring`) are put together here. What orders what is said at each atomic; tests run the ring under
+//! loom as it is, and again with each ordering taken away.
+//!
+//! # Cost
+//!
+//! Nanoseconds per item, enqueueing and dequeueing together, on one core of a Xeon with AVX2; median of 25 alternating rounds:
+//!
+//! | burst of | 1 | 8 | 32 |
+//! | --- | --- | --- | --- |
+//! | this ring | 8.1 | 1.1 | 0.39 |
+//! | pointer ring with a lock on each side | 10.2 | 3.1 | 1.7 |
+//! | `crossbeam_queue::ArrayQueue` | 10.5 | 18 | 19 |
+//!
+//! Most of the first is the compare-exchange. `cargo bench --bench queue` measures it again.
+//!
+//! # Example
+//!
+//! ```
+//! use arrayvec::ArrayVec;
+//! use thruway::queue::Ring;
+//!
+//! let (ring, mut consumer) = Ring::new(3)?;
+//! let mut burst: ArrayVec<Box<u32>, 4> = (1..=4).map(Box::new).collect();
+//! assert_eq!(ring.enqueue(&mut burst), 3);
+//! assert_eq!(*burst[0], 4, "what does not fit stays");
+//!
+//! let mut train = ArrayVec::<_, 8>::new();
+//! assert_eq!(consumer.dequeue(&mut train, 2), 2);
+//! assert_eq!(consumer.pop().map(|item| *item), Some(3));
+//! # Ok::<(), thruway::queue::CapacityError>(())
+//! ```
+
+mod item;
+mod ring;
+mod slots;
+mod vector;
+
+pub use item::Item;
+pub use ring::{CapacityError, Consumer, MAX_CAPACITY, Ring};
