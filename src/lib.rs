@@ -12,7 +12,8 @@
 //! | the middle | [`datapath`], [`tables`] | compute: time, packets and queues are arguments |
 //! | | [`config`], [`generate`] | read or write the one file they are given |
 //! | mechanisms | [`packet`] (headers, checks, rewriting), [`fib`] (longest-prefix match) | compute |
-//! | vocabulary | [`units`], [`drop_reason`] | |
+//! | | [`qdisc`] (who sends, in which order) | compute |
+//! | vocabulary | [`units`], [`drop_reason`], [`counter`], [`sync`] (atomics, real and modelled) | |
 //!
 //! `runtime` alone names the crate `dpdk`, a safe layer over the bindings in `dpdk-sys`. Everything else
 //! builds and is tested without DPDK (`--no-default-features`). The command line knows the daemon by
@@ -56,8 +57,9 @@
 //! - The worker loop does not allocate, lock, wait, format or make a system call; a driver may.
 //! - The C side is called per burst, never per packet.
 //! - Every queue and pool is bounded, and the packet pool has a buffer for every place a packet can be in.
-//! - `unsafe` stands only in `dpdk`, `runtime`, the batch passes and buffers of the data path, and the FIB's memory, each
-//!   block with its reason.
+//! - `unsafe` stands only in `dpdk`, `runtime`, the batch passes and buffers of the data path, the FIB's memory and the
+//!   run lock, each block with its reason.
+//! - What threads meet at is model-checked as it is ([`sync`]).
 //! - Wrong input, be it a frame, a file or a request, is counted or refused with a sentence that says what would be
 //!   right. Nothing panics.
 //!
@@ -67,12 +69,15 @@
 pub mod cli;
 pub mod config;
 pub mod control;
+pub mod counter;
 pub mod datapath;
 pub mod drop_reason;
 pub mod fib;
 pub mod generate;
 pub mod packet;
+pub mod qdisc;
 #[cfg(feature = "dpdk")]
 pub mod runtime;
+pub mod sync;
 pub mod tables;
 pub mod units;

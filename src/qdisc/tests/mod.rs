@@ -1,0 +1,6 @@
+//! Tests of the qdisc.
+
+mod kit;
+mod scenarios;
+mod stage;
+mod without;
