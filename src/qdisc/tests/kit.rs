@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 
 use crate::qdisc::safeguards::Safeguards;
 use crate::qdisc::{BandConsumer, BandProducer, Device, Packet, Parts, Room};
-use crate::sync::{Atomic, AtomicInteger, Primitives};
+use crate::sync::{Atomic, Primitives};
 
 /// A packet: who sends it, its number among those of the sender, and its traffic class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,35 +51,65 @@ struct Places<P: Primitives> {
 }
 
 /// The producers' side.
-pub(super) struct Producer<P: Primitives>(Arc<Places<P>>);
+pub(super) struct Producer<P: Primitives> {
+    shared: Arc<Places<P>>,
+    on_reserve: Mutex<Option<Happening>>,
+}
 
 /// The owner's side.
 pub(super) struct Consumer<P: Primitives> {
     shared: Arc<Places<P>>,
     position: usize,
+    on_empty: Mutex<Option<Happening>>,
+}
+
+/// Something that happens once.
+pub(super) type Happening = Box<dyn FnOnce() + Send>;
+
+fn happen(happening: &Mutex<Option<Happening>>) {
+    let happening = happening.lock().unwrap().take();
+    if let Some(happening) = happening {
+        happening();
+    }
+}
+
+impl<P: Primitives> Producer<P> {
+    /// Something happens when a producer has reserved a place, and not yet written it.
+    pub(super) fn on_reserve(&mut self, happening: Happening) {
+        self.on_reserve = Mutex::new(Some(happening));
+    }
+}
+
+impl<P: Primitives> Consumer<P> {
+    /// Something happens when an owner has found the queue empty, before anything follows from it.
+    pub(super) fn on_empty(&mut self, happening: Happening) {
+        self.on_empty = Mutex::new(Some(happening));
+    }
 }
 
 /// A queue for `capacity` packets at a time, and `positions` in all.
 pub(super) fn queue<P: Primitives>(capacity: usize, positions: usize) -> (Producer<P>, Consumer<P>) {
     let places = (0..positions).map(|_| P::Usize::new(0)).collect();
     let shared = Arc::new(Places { head: P::Usize::new(0), tail: P::Usize::new(0), capacity, places });
-    (Producer(shared.clone()), Consumer { shared, position: 0 })
+    let producer = Producer { shared: shared.clone(), on_reserve: Mutex::new(None) };
+    (producer, Consumer { shared, position: 0, on_empty: Mutex::new(None) })
 }
 
 impl<P: Primitives> BandProducer<Item> for Producer<P> {
     fn enqueue<const N: usize>(&self, items: &mut ArrayVec<Item, N>) -> usize {
-        if self.0.places.is_empty() {
+        if self.shared.places.is_empty() {
             return 0;
         }
         loop {
-            let head = self.0.head.load(Relaxed);
-            let free = (self.0.capacity + self.0.tail.load(Acquire)).saturating_sub(head);
+            let head = self.shared.head.load(Relaxed);
+            let free = (self.shared.capacity + self.shared.tail.load(Acquire)).saturating_sub(head);
             let count = items.len().min(free);
             if count == 0 {
                 return 0;
             }
-            if self.0.head.compare_exchange(head, head + count, Relaxed, Relaxed).is_ok() {
-                for (place, item) in self.0.places[head..].iter().zip(items.drain(..count)) {
+            if self.shared.head.compare_exchange(head, head + count, Relaxed, Relaxed).is_ok() {
+                happen(&self.on_reserve);
+                for (place, item) in self.shared.places[head..].iter().zip(items.drain(..count)) {
                     place.store(item.to_word(), Release);
                 }
                 return count;
@@ -106,7 +136,14 @@ impl<P: Primitives> BandConsumer<Item> for Consumer<P> {
     }
 
     fn hole(&self) -> bool {
-        !self.shared.places.is_empty() && self.shared.head.load(Relaxed) != self.position
+        if self.shared.places.is_empty() {
+            return false;
+        }
+        let hole = self.shared.head.load(Relaxed) != self.position;
+        if !hole {
+            happen(&self.on_empty);
+        }
+        hole
     }
 }
 

@@ -2,16 +2,19 @@
 //! the end.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use arrayvec::ArrayVec;
 
-use super::kit::{Answer, Item, Kit, Script, queue};
+use super::kit::{Answer, Consumer, Happening, Item, Kit, Producer, Script, queue};
 use crate::qdisc::safeguards::Safeguards;
-use crate::qdisc::{BandMap, Deferred, Room, Root, Settings};
-use crate::sync::model::{Loom, Model};
-use crate::sync::Primitives;
+use crate::qdisc::pfifo_fast::bytes;
+use crate::qdisc::{BandMap, Deferred, Room, Root, Settings, Statistics, Total};
+use crate::sync::model::{Loom, Model, Shuttle};
+use crate::sync::{Atomic, Primitives};
 
 /// Packets in a group at most.
 const GROUP: usize = 4;
@@ -47,9 +50,14 @@ pub(super) struct Scene {
     pub(super) group: usize,
     /// Packets of the first producer that are queued in the beginning: the first was refused, the others are in the band.
     pub(super) queued: usize,
+    /// Packets of the first producer that come at an unfortunate moment: when an owner has found the queue empty, before it does
+    /// anything about it. Unless they have come, the producer sends nothing more.
+    pub(super) slipped: usize,
+    /// They come when the second producer has reserved a place in the queue, and not yet written it, instead.
+    pub(super) behind_hole: bool,
     /// Whether the device has been woken in the beginning, so that the queue is on the list of a core that does nothing else.
     pub(super) woken: bool,
-    /// Whether a core that does nothing else wakes the device at some time.
+    /// Whether the device is woken at some time: by that core after it has run the queue, or else by one that does nothing else.
     pub(super) waker: bool,
     /// How the device answers, once the play begins.
     pub(super) answers: &'static [Answer],
@@ -65,6 +73,8 @@ pub(super) const TWO: Scene = Scene {
     producers: &[2, 2],
     group: 1,
     queued: 0,
+    slipped: 0,
+    behind_hole: false,
     woken: false,
     waker: false,
     answers: &[],
@@ -83,10 +93,13 @@ pub(super) fn root<P: Primitives, S: Safeguards>(
     packets: usize,
     bypass: bool,
     quota: usize,
+    change: impl FnOnce(&mut Producer<P>, &mut Consumer<P>),
 ) -> (Arc<TestRoot<P, S>>, Script) {
     let settings = Settings { id: 0, cores, bypass, quota, retry_interval: 1, map: BandMap::default() };
     let device = Script::default();
-    let bands = [queue(0, 0), queue(packets, packets), queue(0, 0)];
+    let (mut producer, mut consumer) = queue(packets, packets);
+    change(&mut producer, &mut consumer);
+    let bands = [queue(0, 0), (producer, consumer), queue(0, 0)];
     (Arc::new(Root::new(settings, device.clone(), bands)), device)
 }
 
@@ -99,7 +112,9 @@ pub(super) fn turns<P: Primitives, S: Safeguards>(root: &Arc<TestRoot<P, S>>, co
             return;
         }
         assert!(turn < 50, "LIVELOCK: scheduled for ever");
-        P::spin_loop();
+        if turn > 5 {
+            P::spin_loop();
+        }
     }
 }
 
@@ -108,13 +123,12 @@ pub(super) fn produce<P: Primitives, S: Safeguards>(
     root: &Arc<TestRoot<P, S>>,
     core: &mut Deferred,
     sender: u8,
-    numbers: std::ops::Range<usize>,
+    numbers: Range<usize>,
     group: usize,
 ) {
     let numbers: Vec<usize> = numbers.collect();
     for numbers in numbers.chunks(group) {
-        let mut packets: ArrayVec<Item, GROUP> =
-            numbers.iter().map(|number| Item { sender, number: *number as u16, class: 0 }).collect();
+        let mut packets = packets(sender, numbers.iter().copied());
         root.transmit(core, &mut packets);
         assert!(packets.is_empty(), "there was room for all");
         core.turn(0, std::slice::from_ref(root));
@@ -123,15 +137,23 @@ pub(super) fn produce<P: Primitives, S: Safeguards>(
 }
 
 /// Plays a scene once.
-fn play<P: Model, S: Safeguards>(scene: &Scene, outcomes: &Mutex<Outcomes>, prepare: impl Fn(&TestRoot<P, S>)) {
-    let total = scene.queued + scene.producers.iter().sum::<usize>() * scene.group;
-    let producers = scene.producers.len();
-    let (root, device) = root::<P, S>(producers + 2, total, scene.bypass, scene.quota);
+fn play<P: Model, S: Safeguards>(scene: &Scene, prepare: impl Fn(&TestRoot<P, S>)) -> (Vec<Item>, Statistics) {
+    let Scene { producers, group, queued, slipped, .. } = *scene;
+    let cores = producers.len() + 3;
+    let slip = Arc::new(Slip::<P> { root: OnceLock::new(), done: P::Usize::new(0) });
+    let (root, device) = root::<P, S>(cores, scene.total(), scene.bypass, scene.quota, |producer, consumer| {
+        if slipped > 0 {
+            let slip = slip.clone();
+            let happening: Happening = Box::new(move || slip.happen(cores - 1, queued..queued + slipped));
+            if scene.behind_hole { producer.on_reserve(happening) } else { consumer.on_empty(happening) }
+        }
+    });
+    slip.root.get_or_init(|| Arc::downgrade(&root) as Weak<dyn Sends>);
     prepare(&root);
-    let mut runner = Deferred::new(producers, 1);
-    if scene.queued > 0 {
+    let mut runner = Deferred::new(producers.len(), 1);
+    if queued > 0 {
         device.0.lock().unwrap().answers.push_back(FULL);
-        for number in 0..scene.queued {
+        for number in 0..queued {
             produce(&root, &mut runner, 0, number..number + 1, 1);
         }
         if scene.woken {
@@ -140,45 +162,111 @@ fn play<P: Model, S: Safeguards>(scene: &Scene, outcomes: &Mutex<Outcomes>, prep
     }
     device.0.lock().unwrap().answers.extend(scene.answers);
 
-    let mut ends: Vec<Box<dyn FnOnce()>> = Vec::new();
-    for sender in 1..producers {
-        let (root, count, group) = (root.clone(), scene.producers[sender] * scene.group, scene.group);
-        let body = move || produce(&root, &mut Deferred::new(sender, 1), sender as u8, 0..count, group);
-        ends.push(Box::new(P::spawn(body)));
-    }
+    let mut parts: Vec<Box<dyn FnOnce() + Send>> = Vec::new();
     if runner.is_scheduled() {
         let root = root.clone();
-        let body = move || turns(&root, &mut { runner });
-        ends.push(Box::new(P::spawn(body)));
-    }
-    if scene.waker {
+        let wakes = scene.waker;
+        parts.push(Box::new(move || {
+            turns(&root, &mut runner);
+            if wakes {
+                root.wake(&mut runner);
+                turns(&root, &mut runner);
+            }
+        }));
+    } else if scene.waker {
         let root = root.clone();
-        let body = move || {
-            let mut core = Deferred::new(producers + 1, 1);
+        parts.push(Box::new(move || {
+            let mut core = Deferred::new(cores - 2, 1);
             root.wake(&mut core);
             turns(&root, &mut core);
-        };
-        ends.push(Box::new(P::spawn(body)));
+        }));
     }
-    let mut core = Deferred::new(0, 1);
-    let numbers = scene.queued..scene.queued + scene.producers[0] * scene.group;
-    produce(&root, &mut core, 0, numbers, scene.group);
+    for (sender, groups) in producers.iter().enumerate() {
+        let (root, slip) = (root.clone(), slip.clone());
+        let first = if sender == 0 { queued + slipped } else { 0 };
+        parts.push(Box::new(move || {
+            // Acquire: packets of one producer come one after the other.
+            if sender > 0 || slipped == 0 || slip.done.load(Acquire) != 0 {
+                let numbers = first..first + groups * group;
+                produce(&root, &mut Deferred::new(sender, 1), sender as u8, numbers, group);
+            }
+        }));
+    }
+    // The first plays on the thread that is here already, and begins.
+    let mut parts = parts.into_iter();
+    let here = parts.next();
+    let ends: Vec<_> = parts.map(P::spawn).collect();
+    if let Some(here) = here {
+        here();
+    }
     for end in ends {
         end();
     }
 
     // Devices that stopped are woken in the end, as cores do that found them full.
+    let mut core = Deferred::new(0, 1);
     for _ in 0..=scene.answers.len() {
         root.wake(&mut core);
         turns(&root, &mut core);
     }
     let sent = device.0.lock().unwrap().sent.clone();
-    in_order(&sent);
-    assert_eq!(sent.len(), total, "STUCK: only {sent:?} were sent");
-    let statistics = root.statistics();
-    assert_eq!(statistics.sent.packets, total as u64, "MISCOUNTED: {statistics:?}");
-    assert_eq!((statistics.backlog.packets, statistics.backlog.bytes), (0, 0), "MISCOUNTED: {statistics:?}");
-    outcomes.lock().unwrap().insert(sent.iter().map(|item| (item.sender, item.number)).collect());
+    (sent, root.statistics())
+}
+
+/// What must be true of the end of every play.
+fn judge(sent: &[Item], statistics: &Statistics) {
+    in_order(sent);
+    let offered = statistics.bypassed.packets + statistics.bands[1].queued.packets;
+    assert!(sent.len() as u64 == offered, "STUCK: only {sent:?} of {offered}");
+}
+
+/// What must be true besides if nothing is left out of the protocol.
+fn audit(sent: &[Item], statistics: &Statistics) {
+    assert_eq!(statistics.sent.packets, sent.len() as u64, "MISCOUNTED: {statistics:?}");
+    assert_eq!(statistics.sent.bytes, bytes(sent), "MISCOUNTED: {statistics:?}");
+    assert_eq!(statistics.backlog, Total::default(), "MISCOUNTED: {statistics:?}");
+    assert_eq!(statistics.dropped, 0, "MISCOUNTED: {statistics:?}");
+}
+
+impl Scene {
+    fn total(&self) -> usize {
+        self.queued + self.slipped + self.producers.iter().sum::<usize>() * self.group
+    }
+}
+
+/// The packets that come at an unfortunate moment.
+struct Slip<P: Primitives> {
+    root: OnceLock<Weak<dyn Sends>>,
+    done: P::Usize,
+}
+
+/// A root, whatever its protocol.
+trait Sends: Send + Sync {
+    fn send(&self, slot: usize, numbers: Range<usize>);
+}
+
+impl<P: Primitives, S: Safeguards> Sends for TestRoot<P, S> {
+    fn send(&self, slot: usize, numbers: Range<usize>) {
+        let mut core = Deferred::new(slot, 1);
+        self.transmit(&mut core, &mut packets(0, numbers));
+        for _ in 0..5 {
+            core.turn(0, &[self]);
+        }
+        assert!(!core.is_scheduled(), "LIVELOCK: scheduled for ever");
+    }
+}
+
+impl<P: Primitives> Slip<P> {
+    fn happen(&self, slot: usize, numbers: Range<usize>) {
+        let root = self.root.get().and_then(Weak::upgrade).expect("the root is there");
+        root.send(slot, numbers);
+        self.done.store(1, Release);
+    }
+}
+
+/// Packets of a sender.
+fn packets(sender: u8, numbers: impl IntoIterator<Item = usize>) -> ArrayVec<Item, GROUP> {
+    numbers.into_iter().map(|number| Item { sender, number: number as u16, class: 0 }).collect()
 }
 
 /// Of each sender, packets left in order, and none twice.
@@ -202,39 +290,57 @@ pub(super) fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'stat
     })
 }
 
-/// Plays a scene in all ways.
-pub(super) fn run<S: Safeguards>(scene: Scene) -> Result<Outcomes, String> {
-    let outcomes = Arc::new(Mutex::new(Outcomes::new()));
-    let seen = outcomes.clone();
-    let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let plays = count.clone();
-    let start = std::time::Instant::now();
-    let text = format!("{scene:?}");
-    let preemptions = scene.preemptions;
-    let result = explore(preemptions, move || {
-        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        play::<Loom, S>(&scene, &seen, |root| match scene.orderings {
+/// Plays a scene in all ways that there are with so few preemptions.
+fn run<S: Safeguards>(scene: &Scene, end: impl Fn(&[Item], &Statistics) + Send + Sync + 'static) -> Result<(), String> {
+    let scene = scene.clone();
+    explore(scene.preemptions, move || {
+        let (sent, statistics) = play::<Loom, S>(&scene, |root| match scene.orderings {
             Orderings::Kept => {}
             Orderings::NoAcquire => root.run_lock().word().no_acquire(),
             Orderings::NoRelease => root.run_lock().word().no_release(),
         });
+        end(&sent, &statistics);
+    })
+}
+
+/// Nothing goes wrong in a scene, however it is played. Gives all orders in which packets were seen to leave.
+pub(super) fn passes<S: Safeguards>(scene: &Scene) -> Outcomes {
+    let outcomes = Arc::new(Mutex::new(Outcomes::new()));
+    let seen = outcomes.clone();
+    let result = run::<S>(scene, move |sent, statistics| {
+        judge(sent, statistics);
+        audit(sent, statistics);
+        seen.lock().unwrap().insert(sent.iter().map(|item| (item.sender, item.number)).collect());
     });
-    println!("{} plays in {:?}: {result:?} {text}", plays.load(std::sync::atomic::Ordering::Relaxed), start.elapsed());
-    result.map(|()| std::mem::take(&mut *outcomes.lock().unwrap()))
+    if let Err(fault) = result {
+        panic!("{fault}: {scene:?}");
+    }
+    std::mem::take(&mut *outcomes.lock().unwrap())
 }
 
-/// Nothing goes wrong in a scene, however it is played.
-pub(super) fn passes<S: Safeguards>(scene: Scene) -> Outcomes {
-    match run::<S>(scene) {
-        Ok(outcomes) => outcomes,
-        Err(fault) => panic!("{fault}"),
+/// In some way to play a scene something goes wrong, and it is this. Other faults are left aside if it is about the order.
+pub(super) fn fails<S: Safeguards>(scene: &Scene, what: &'static str) {
+    let result = run::<S>(scene, move |sent, statistics| {
+        if what == "REORDER" { in_order(sent) } else { judge(sent, statistics) }
+    });
+    match result {
+        Ok(()) => panic!("expected {what}, and nothing went wrong: {scene:?}"),
+        Err(fault) => assert!(fault.starts_with(what), "expected {what}: {fault}: {scene:?}"),
     }
 }
 
-/// In some way to play a scene, something goes wrong, and it is this.
-pub(super) fn fails<S: Safeguards>(scene: Scene, what: &str) {
-    match run::<S>(scene) {
-        Ok(_) => panic!("expected {what}, and nothing went wrong"),
-        Err(fault) => assert!(fault.starts_with(what), "expected {what}: {fault}"),
-    }
+/// Plays a scene in so many random ways, under shuttle.
+pub(super) fn passes_at_random<S: Safeguards>(scene: &Scene, plays: usize) {
+    let scene = scene.clone();
+    let play = move || {
+        let (sent, statistics) = play::<Shuttle, S>(&scene, |_| {});
+        judge(&sent, &statistics);
+        audit(&sent, &statistics);
+    };
+    shuttle::check_random(play, plays);
+}
+
+/// How many plays a sweep has: more if the environment says so.
+pub(super) fn plays(usual: usize) -> usize {
+    std::env::var("THRUWAY_MODEL_PLAYS").ok().and_then(|plays| plays.parse().ok()).unwrap_or(usual)
 }
