@@ -1,6 +1,9 @@
 //! Tests of the qdisc.
 
+mod bands;
+mod counting;
 mod kit;
+mod order;
 mod scenarios;
 mod stage;
 mod without;
