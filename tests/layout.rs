@@ -20,8 +20,20 @@ const LAYERS: [&[&str]; 4] = [
 ];
 
 /// Modules that take time and input as arguments.
-const PURE: &[&str] =
-    &["units", "drop_reason", "counter", "queue", "qdisc", "bql", "police", "packet", "fib", "neighbor", "datapath", "tables"];
+const PURE: &[&str] = &[
+    "units",
+    "drop_reason",
+    "counter",
+    "queue",
+    "qdisc",
+    "bql",
+    "police",
+    "packet",
+    "fib",
+    "neighbor",
+    "datapath",
+    "tables",
+];
 
 /// What those do not name: files, sockets, clocks and processes.
 const IMPURE: &[&str] = &[

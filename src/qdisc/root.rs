@@ -209,12 +209,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
     }
 
     #[inline(always)]
-    fn pass_by(
-        &self,
-        mut owner: RootOwner<'_, K, N>,
-        core: &mut Deferred,
-        packets: &mut ArrayVec<K::Packet, N>,
-    ) {
+    fn pass_by(&self, mut owner: RootOwner<'_, K, N>, core: &mut Deferred, packets: &mut ArrayVec<K::Packet, N>) {
         self.counters(core).bypassed.add(segments(packets), bytes(packets));
         let all = owner.with(|state, flags| {
             if self.is_stopped() {

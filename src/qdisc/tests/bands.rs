@@ -3,16 +3,8 @@
 use crate::qdisc::{Band, BandMap};
 
 /// Of a DSCP with Not-ECT, ECT(1), ECT(0) and CE, in the order of the ECN field, by the lower three bits of the DSCP.
-const BY_LOW_BITS: [[u8; 4]; 8] = [
-    [1, 1, 2, 2],
-    [1, 1, 1, 1],
-    [2, 2, 2, 2],
-    [2, 2, 2, 2],
-    [0, 0, 0, 0],
-    [0, 0, 0, 0],
-    [1, 1, 1, 1],
-    [1, 1, 1, 1],
-];
+const BY_LOW_BITS: [[u8; 4]; 8] =
+    [[1, 1, 2, 2], [1, 1, 1, 1], [2, 2, 2, 2], [2, 2, 2, 2], [0, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1]];
 
 /// Named code points (RFC 2474, 2597, 3246, 5865, 8622), and their bands with Not-ECT and with ECT(0).
 const NAMED: [(&str, u8, u8, u8); 23] = [

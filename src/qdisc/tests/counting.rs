@@ -59,7 +59,7 @@ fn a_refused_packet_counts_as_sent_once_and_as_requeued_each_time() {
     root.transmit(&mut core, &mut best_effort(0..3));
     assert_eq!(root.statistics().backlog, total(1..3));
     assert_eq!(root.statistics().requeues, 2);
-    core.turn(0, &[root.clone()]);
+    core.turn(0, std::slice::from_ref(&root));
     assert_eq!(root.statistics().requeues, 4);
     // Another core takes over, and finds the device full.
     root.transmit(&mut other, &mut best_effort(3..4));
@@ -69,8 +69,8 @@ fn a_refused_packet_counts_as_sent_once_and_as_requeued_each_time() {
     assert_eq!(statistics.bands[1].backlog, total(3..4));
     assert_eq!(statistics.sent, total(0..3));
     root.wake(&mut other);
-    other.turn(0, &[root.clone()]);
-    core.turn(0, &[root.clone()]);
+    other.turn(0, std::slice::from_ref(&root));
+    core.turn(0, std::slice::from_ref(&root));
     let statistics = root.statistics();
     assert_eq!((statistics.sent, statistics.bypassed), (total(0..4), total(0..3)));
     assert_eq!((statistics.backlog, statistics.requeues), (total(0..0), 6));
@@ -187,31 +187,34 @@ fn nothing_is_lost_between_threads() {
     let device = Script::default();
     let bands = std::array::from_fn(|_| queue(64, CORES * usize::from(GROUPS) * 4));
     let root: Arc<TestRoot> = Arc::new(Root::new(settings, device.clone(), bands));
-    let answers = (0..3000).map(|turn| Answer { takes: turn % 9, room: if turn % 5 == 0 { Room::Full } else { Room::Left } });
+    let answers =
+        (0..3000).map(|turn| Answer { takes: turn % 9, room: if turn % 5 == 0 { Room::Full } else { Room::Left } });
     device.0.lock().unwrap().answers.extend(answers);
     let dropped: usize = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..CORES).map(|slot| {
-            let root = root.clone();
-            scope.spawn(move || {
-                let (mut core, mut now, mut dropped) = (Deferred::new(slot, 1), 0, 0);
-                let roots = [root.clone()];
-                for group in 0..GROUPS {
-                    let mut packets: ArrayVec<Item, 8> = (0..4)
-                        .map(|packet| Item { sender: slot as u8, number: group * 4 + packet, class: 0 })
-                        .collect();
-                    root.transmit(&mut core, &mut packets);
-                    dropped += packets.len();
-                    now += 1;
-                    core.turn(now, &roots);
-                }
-                while !core.is_idle() {
-                    now += 1;
-                    core.turn(now, &roots);
-                    std::thread::yield_now();
-                }
-                dropped
+        let threads: Vec<_> = (0..CORES)
+            .map(|slot| {
+                let root = root.clone();
+                scope.spawn(move || {
+                    let (mut core, mut now, mut dropped) = (Deferred::new(slot, 1), 0, 0);
+                    let roots = [root.clone()];
+                    for group in 0..GROUPS {
+                        let mut packets: ArrayVec<Item, 8> = (0..4)
+                            .map(|packet| Item { sender: slot as u8, number: group * 4 + packet, class: 0 })
+                            .collect();
+                        root.transmit(&mut core, &mut packets);
+                        dropped += packets.len();
+                        now += 1;
+                        core.turn(now, &roots);
+                    }
+                    while !core.is_idle() {
+                        now += 1;
+                        core.turn(now, &roots);
+                        std::thread::yield_now();
+                    }
+                    dropped
+                })
             })
-        }).collect();
+            .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     let statistics = root.statistics();

@@ -4,7 +4,9 @@
 
 use std::sync::Mutex;
 
-use super::stage::{BUSY, FULL, LAST, ONE, Scene, TWO, explore, packets, passes, passes_at_random, plays, produce, root, turns};
+use super::stage::{
+    BUSY, FULL, LAST, ONE, Scene, TWO, explore, packets, passes, passes_at_random, plays, produce, root, turns,
+};
 use super::without::{AnybodyRuns, HOLE, NO_BYPASS, Patient, SLIP, SLIP_BUSY, SLIP_QUOTA, SLIP_STOP, Whole};
 use crate::qdisc::safeguards::Safeguards;
 use crate::qdisc::{All, Deferred};
@@ -19,12 +21,13 @@ fn s1_s3_s4_s5_packets_of_who_fails_to_own_are_sent() {
     passes::<Whole>(&TWO);
     passes::<Whole>(&NO_BYPASS);
     passes::<Whole>(&Scene { producers: &[1, 2], ..TWO });
-    passes::<Patient>(&Scene { producers: &[1, 2], ..TWO });
+    passes::<Patient>(&Scene { producers: &[1, 1], ..TWO });
 }
 
 #[test]
 fn s2_packets_are_sent_while_a_deferred_run_comes_between() {
-    passes::<Whole>(&Scene { preemptions: 1, ..RUNNER });
+    // The first producer's packet comes while the other producer or the core with the deferred run owns the queue.
+    passes::<Whole>(&Scene { producers: &[0, 1], slipped: 1, ..RUNNER });
     passes::<Whole>(&Scene { producers: &[2], ..RUNNER });
 }
 
@@ -118,7 +121,7 @@ fn s15_s18_a_deactivated_queue_is_left_alone_and_nothing_in_it_is_lost() {
 #[test]
 fn s16_the_head_of_the_requeue_list_holds_back_everything_else() {
     // The waker lets the device be ready at any time: before, between and after the look of a run at the list.
-    let outcomes = passes::<Whole>(&Scene { producers: &[1, 1], queued: 1, waker: true, preemptions: 1, ..TWO });
+    let outcomes = passes::<Whole>(&Scene { producers: &[0, 1], queued: 1, waker: true, ..TWO });
     assert!(outcomes.iter().all(|order| order[0] == (0, 0)), "{outcomes:?}");
 }
 
@@ -130,13 +133,13 @@ fn s17_there_is_one_owner() {
 
 #[test]
 fn s19_nobody_passes_packets_behind_an_unwritten_reservation() {
-    passes::<Whole>(&HOLE);
-    passes::<Patient>(&Scene { preemptions: 1, ..HOLE });
+    passes::<Whole>(&Scene { preemptions: 1, ..HOLE });
+    passes_at_random::<All>(&HOLE, plays(1000));
 }
 
 #[test]
 fn s20_a_device_that_refuses_without_being_stopped_is_asked_again() {
-    passes::<Whole>(&Scene { producers: &[2, 1], answers: &[BUSY, BUSY], ..TWO });
+    passes::<Whole>(&Scene { producers: &[1, 1], answers: &[BUSY, BUSY], ..TWO });
 }
 
 #[test]
@@ -174,8 +177,8 @@ fn s23_owners_give_way_at_their_quota_and_the_rest_is_sent() {
 
 #[test]
 fn s24_the_rest_of_a_group_leaves_in_order_before_anything_else() {
-    passes::<Whole>(&Scene { group: 3, producers: &[1, 1], answers: &[ONE], ..TWO });
-    passes::<Whole>(&Scene { group: 3, producers: &[1], queued: 1, woken: true, answers: &[ONE, LAST], ..TWO });
+    passes::<Whole>(&Scene { group: 3, producers: &[1, 1], answers: &[ONE], preemptions: 1, ..TWO });
+    passes::<Whole>(&Scene { group: 2, producers: &[1], queued: 1, woken: true, answers: &[ONE, LAST], ..TWO });
 }
 
 /// Larger than what loom can do: three producers of five groups, and a device with moods. `THRUWAY_MODEL_PLAYS` says how often.
@@ -200,7 +203,7 @@ fn sweep_at_random() {
 #[test]
 fn sweep_deeper() {
     if plays(0) > 0 {
-        for scene in [&TWO, &NO_BYPASS, &RUNNER,  &SLIP, &SLIP_BUSY, &SLIP_QUOTA, &SLIP_STOP, &HOLE] {
+        for scene in [&TWO, &NO_BYPASS, &RUNNER, &SLIP, &SLIP_BUSY, &SLIP_QUOTA, &SLIP_STOP, &HOLE] {
             passes::<Whole>(&Scene { preemptions: 3, ..scene.clone() });
         }
     }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use arrayvec::ArrayVec;
 
 use super::kit::{Answer, Consumer, Happening, Item, Kit, Producer, Script, queue};
-use crate::qdisc::safeguards::Safeguards;
 use crate::qdisc::pfifo_fast::bytes;
+use crate::qdisc::safeguards::Safeguards;
 use crate::qdisc::{BandMap, Deferred, Room, Root, Settings, Statistics, Total};
 use crate::sync::model::{Loom, Model, Shuttle};
 use crate::sync::{Atomic, Primitives};
@@ -140,7 +140,8 @@ pub(super) fn produce<P: Primitives, S: Safeguards>(
 fn play<P: Model, S: Safeguards>(scene: &Scene, prepare: impl Fn(&TestRoot<P, S>)) -> (Vec<Item>, Statistics) {
     let Scene { producers, group, queued, slipped, .. } = *scene;
     let cores = producers.len() + 2;
-    let slip = Arc::new(Slip::<P> { root: OnceLock::new(), core: Mutex::new(Deferred::new(0, 1)), done: P::Usize::new(0) });
+    let slip =
+        Arc::new(Slip::<P> { root: OnceLock::new(), core: Mutex::new(Deferred::new(0, 1)), done: P::Usize::new(0) });
     let (root, device) = root::<P, S>(cores, scene.total(), scene.bypass, scene.quota, |producer, consumer| {
         if slipped > 0 {
             let slip = slip.clone();
@@ -335,9 +336,12 @@ pub(super) fn passes<S: Safeguards>(scene: &Scene) -> Outcomes {
 
 /// In some way to play a scene something goes wrong, and it is this. Other faults are left aside if it is about the order.
 pub(super) fn fails<S: Safeguards>(scene: &Scene, what: &'static str) {
-    let result = run::<S>(scene, move |sent, statistics| {
-        if what == "REORDER" { none_overtaken(sent) } else { judge(sent, statistics) }
-    });
+    let result = run::<S>(
+        scene,
+        move |sent, statistics| {
+            if what == "REORDER" { none_overtaken(sent) } else { judge(sent, statistics) }
+        },
+    );
     match result {
         Ok(()) => panic!("expected {what}, and nothing went wrong: {scene:?}"),
         Err(fault) => assert!(fault.starts_with(what), "expected {what}: {fault}: {scene:?}"),

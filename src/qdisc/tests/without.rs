@@ -125,7 +125,7 @@ fn s17_with_two_owners_state_is_shared() {
 #[test]
 fn s19_taking_a_hole_for_emptiness_reorders_but_not_without_bypass() {
     fails::<NoHoles>(&HOLE, "REORDER");
-    passes::<NoHoles>(&Scene { bypass: false, ..HOLE });
+    passes::<NoHoles>(&Scene { bypass: false, preemptions: 1, ..HOLE });
 }
 
 #[test]
