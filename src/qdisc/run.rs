@@ -103,7 +103,7 @@ impl<T, P: Primitives, S: Safeguards> RunLock<T, P, S> {
             if !S::MISSED || (!S::MISSED_AFRESH && seen & MISSED != 0) {
                 return None;
             }
-            // Release: pairs with the acquire of `Flags::clear`, `Flags::clear_missed` and of whoever locks. What was enqueued
+            // Release: pairs with the acquire of `Flags::clear`, of `Flags::clear_missed` and of whoever locks. What was enqueued
             // before, and that the device was woken, is seen there.
             let before = self.word.fetch_or(MISSED, Release);
             if before & shut != 0 || !S::SECOND_TRY {
@@ -124,16 +124,16 @@ impl<T, P: Primitives, S: Safeguards> RunLock<T, P, S> {
     #[inline(always)]
     #[must_use]
     pub fn schedule(&self) -> bool {
-        // Release: pairs with the acquire of `unschedule`. That the device was woken is known to the core that runs the queue,
-        // even if somebody else had scheduled it before.
+        // Release: pairs with the acquire of `begin` and of `Flags::clear_missed`. That the device was woken is known to the run
+        // that follows, even if somebody else had scheduled it before.
         self.word.fetch_or(SCHED, Release) & SCHED == 0
     }
 
     /// From now on the queue can be scheduled again. To be followed by a run of the queue.
     #[inline(always)]
     pub fn unschedule(&self) {
-        // Acquire: see `schedule`.
-        self.word.fetch_and(!SCHED, Acquire);
+        // Relaxed: the run acquires, and this step does not break the chain from `schedule` to it.
+        self.word.fetch_and(!SCHED, Relaxed);
     }
 
     /// From now on nobody becomes the owner. The one there is goes on until it leaves.

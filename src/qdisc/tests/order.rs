@@ -68,6 +68,8 @@ fn refused_packets_leave_first_as_a_train_then_the_bands_in_strict_priority() {
     core.turn(0, std::slice::from_ref(&root));
     assert_eq!(sent(&device), [1, 2, 3, 5, 7, 4, 6]);
     assert_eq!(device.0.lock().unwrap().trains, [1, 2, 4]);
+    let bands = root.statistics().bands;
+    assert_eq!(bands.map(|band| (band.queued.packets, band.sent.packets)), [(2, 2), (1, 1), (1, 1)]);
 }
 
 #[test]
@@ -108,6 +110,23 @@ fn a_wake_saves_the_wait_and_the_late_retry_does_nothing() {
     assert_eq!(root.statistics().doorbells, 2);
     root.wake(&mut other);
     assert!(other.is_idle(), "it was not stopped");
+}
+
+#[test]
+fn each_time_the_device_is_found_full_the_wait_begins_anew() {
+    let (root, device) = root(8, 64);
+    let roots = [root.clone()];
+    let mut core = Deferred::new(0, 1);
+    device.0.lock().unwrap().answers.extend([FULL; 2]);
+    send(&root, &mut core, &[(1, 1)]);
+    core.turn(INTERVAL / 2, &roots);
+    root.wake(&mut core);
+    core.turn(INTERVAL / 2, &roots);
+    assert_eq!(root.statistics().doorbells, 2);
+    core.turn(INTERVAL, &roots);
+    assert_eq!(root.statistics().doorbells, 2, "half of the interval has passed");
+    core.turn(INTERVAL / 2 + INTERVAL, &roots);
+    assert_eq!(sent(&device), [1]);
 }
 
 #[test]
@@ -172,6 +191,13 @@ fn a_queue_is_taken_down_and_up_again() {
     assert_eq!(sent(&device), [0, 5]);
     send(&root, &mut core, &[(6, 1)]);
     assert_eq!(root.statistics().bypassed.packets, 3, "all flags are cleared");
+    // Nothing came too late: nothing is to be run.
+    device.0.lock().unwrap().answers.extend([FULL]);
+    send(&root, &mut core, &[(7, 1)]);
+    root.deactivate();
+    assert!(root.reset(&mut control));
+    root.activate(&mut control);
+    assert!(!control.is_scheduled());
 }
 
 #[test]
