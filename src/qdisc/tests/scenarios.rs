@@ -8,8 +8,8 @@ use super::stage::{
     BUSY, FULL, LAST, ONE, Scene, TWO, explore, packets, passes, passes_at_random, plays, produce, root, turns,
 };
 use super::without::{
-    AnybodyRuns, HOLE, NO_BYPASS, NoHoles, NoMissed, NoSecondTry, Patient, SLIP, SLIP_BUSY, SLIP_QUOTA, SLIP_STOP,
-    TestThenLock, Whole,
+    AnybodyRuns, HOLE, NO_BYPASS, NoMissed, NoSecondTry, Patient, RequeueNothing, SLIP, SLIP_BUSY, SLIP_QUOTA,
+    SLIP_STOP, Whole,
 };
 use crate::qdisc::safeguards::Safeguards;
 use crate::qdisc::{All, Deferred};
