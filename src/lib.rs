@@ -11,8 +11,9 @@
 //! | edges | [`control`] (socket, protocol, reports), [`cli`], `runtime` (DPDK, threads, the daemon) | everything |
 //! | the middle | [`datapath`], [`tables`] | compute: time, packets and queues are arguments |
 //! | | [`config`], [`generate`] | read or write the one file they are given |
-//! | mechanisms | [`packet`] (headers, checks, rewriting), [`fib`] (longest-prefix match), [`queue`] (ring) | compute |
-//! | vocabulary | [`units`], [`drop_reason`], [`sync`] (atomics, real and modelled) | |
+//! | mechanisms | [`packet`] (headers, checks), [`fib`] (longest-prefix match) | compute |
+//! | | [`queue`] (the ring between threads), [`qdisc`] (who sends, in which order) | compute |
+//! | vocabulary | [`units`], [`drop_reason`], [`counter`], [`sync`] (atomics, real and modelled) | |
 //!
 //! `runtime` alone names the crate `dpdk`, a safe layer over the bindings in `dpdk-sys`. Everything else
 //! builds and is tested without DPDK (`--no-default-features`). The command line knows the daemon by
@@ -29,7 +30,7 @@
 //! 1. A [`datapath::worker`] polls its receive queues in turn, and hands each burst of up to
 //!    [`BURST`](datapath::buffer::BURST) packets to the [`datapath::pipeline`], where the whole way can be read
 //!    in one function.
-//! 2. The burst becomes arrays, one for each address family, and each step is one pass over them. Validation
+//! 2. The burst becomes arrays, one for each address family, and one pass goes over them by groups of eight. Validation
 //!    has a vector form and a scalar twin ([`datapath::Isa`]). What looks odd to it is examined packet by
 //!    packet ([`packet::examine`]), by the rules and in the order of [`drop_reason`].
 //! 3. The FIB gives a [`NextHopId`](fib::NextHopId): a position in the snapshot's
@@ -56,8 +57,8 @@
 //! - The worker loop does not allocate, lock, wait, format or make a system call; a driver may.
 //! - The C side is called per burst, never per packet.
 //! - Every queue and pool is bounded, and the packet pool has a buffer for every place a packet can be in.
-//! - `unsafe` stands only in `dpdk`, `runtime`, the batch passes and buffers of the data path, the FIB's memory and the
-//!   ring, each block with its reason.
+//! - `unsafe` stands only in `dpdk`, `runtime`, the batch passes and buffers of the data path, the FIB's memory, the
+//!   ring and the run lock, each block with its reason.
 //! - What threads meet at is model-checked as it is ([`sync`]).
 //! - Wrong input, be it a frame, a file or a request, is counted or refused with a sentence that says what would be
 //!   right. Nothing panics.
@@ -68,11 +69,13 @@
 pub mod cli;
 pub mod config;
 pub mod control;
+pub mod counter;
 pub mod datapath;
 pub mod drop_reason;
 pub mod fib;
 pub mod generate;
 pub mod packet;
+pub mod qdisc;
 pub mod queue;
 #[cfg(feature = "dpdk")]
 pub mod runtime;

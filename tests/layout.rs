@@ -13,15 +13,27 @@ use std::path::Path;
 
 /// Layers from the ground up. A module names only its own layer and those below.
 const LAYERS: [&[&str]; 4] = [
-    &["units", "drop_reason", "sync"],
+    &["units", "drop_reason", "counter", "sync"],
     &["queue", "qdisc", "bql", "police", "packet", "fib", "neighbor"],
     &["datapath", "tables", "generate", "stats", "trace", "config"],
     &["control", "cli", "top", "kernel", "runtime"],
 ];
 
 /// Modules that take time and input as arguments.
-const PURE: &[&str] =
-    &["units", "drop_reason", "queue", "qdisc", "bql", "police", "packet", "fib", "neighbor", "datapath", "tables"];
+const PURE: &[&str] = &[
+    "units",
+    "drop_reason",
+    "counter",
+    "queue",
+    "qdisc",
+    "bql",
+    "police",
+    "packet",
+    "fib",
+    "neighbor",
+    "datapath",
+    "tables",
+];
 
 /// What those do not name: files, sockets, clocks and processes.
 const IMPURE: &[&str] = &[
@@ -66,6 +78,7 @@ const UNSAFE: &[&str] = &[
     "src/sync/",
     "src/fib/region.rs",
     "src/queue/",
+    "src/qdisc/run.rs",
     "src/datapath/vector",
     "src/datapath/batch/",
     "src/datapath/buffer.rs",

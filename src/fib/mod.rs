@@ -24,7 +24,7 @@
 //!   it is 88.
 //! - Fewer bytes do not make a full IPv6 table faster: with the entries of most nodes in the one cache line of their head, 5 MB
 //!   instead of 76 in all, a lookup took longer by what unpacking them costs.
-//! - Huge pages: without them the full tables cost 37 (IPv4), 22 (IPv4 after a prefetch pass) and 138 (IPv6).
+//! - Huge pages: without them a full IPv4 table costs nearly twice as much.
 //! - Both full tables and their prefixes take 134 MB of resident memory. The prefixes are in a [`prefix_trie::PrefixMap`], which is
 //!   quick and small enough.
 //!

@@ -1,0 +1,101 @@
+//! A core's deferred list: the queues it has promised to run.
+
+use std::borrow::Borrow;
+
+use super::root::{Parts, Root};
+
+/// What one core keeps for all its queues. Each core has its own and calls [`Deferred::turn`] once per turn of its poll loop, so
+/// that work left behind, by this core or found by it, is done.
+///
+/// Memory is taken when it is made, and never later: a queue is on the list of one core at most.
+#[derive(Debug)]
+pub struct Deferred {
+    /// Which of the per-core counters are this core's.
+    slot: usize,
+    /// The time at the start of this turn.
+    now: u64,
+    scheduled: Vec<usize>,
+    /// Those scheduled before this turn: what is scheduled in the course of it waits for the next.
+    running: Vec<usize>,
+    retries: Vec<Retry>,
+}
+
+/// A queue whose device this core has found full.
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    queue: usize,
+    at: u64,
+}
+
+impl Deferred {
+    /// For the core that has the counters `slot`, which no other may have, and `queues` queues.
+    pub fn new(slot: usize, queues: usize) -> Self {
+        let list = || Vec::with_capacity(queues);
+        Self { slot, now: 0, scheduled: list(), running: list(), retries: Vec::with_capacity(queues) }
+    }
+
+    /// Runs what has been scheduled, and tries stopped devices whose time has come. Never waits.
+    ///
+    /// `now` is the time, in the unit that the roots' retry interval has; it wraps. `roots` is the list of all queues, each at the
+    /// position that it was given.
+    #[inline]
+    pub fn turn<K: Parts, const N: usize>(&mut self, now: u64, roots: &[impl Borrow<Root<K, N>>]) {
+        self.now = now;
+        if !self.is_idle() {
+            self.run_list(roots);
+        }
+    }
+
+    /// Whether nothing is scheduled and no device is waited for.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.scheduled.is_empty() && self.retries.is_empty()
+    }
+
+    /// Whether the next turn will run a queue, whatever the time is.
+    #[inline]
+    pub fn is_scheduled(&self) -> bool {
+        !self.scheduled.is_empty()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_list<K: Parts, const N: usize>(&mut self, roots: &[impl Borrow<Root<K, N>>]) {
+        let mut at = 0;
+        while let Some(&retry) = self.retries.get(at) {
+            if (self.now.wrapping_sub(retry.at)).cast_signed() < 0 {
+                at += 1;
+                continue;
+            }
+            self.retries.swap_remove(at);
+            if let Some(root) = roots.get(retry.queue) {
+                root.borrow().wake(self);
+            }
+        }
+        std::mem::swap(&mut self.scheduled, &mut self.running);
+        let mut running = std::mem::take(&mut self.running);
+        for queue in running.drain(..) {
+            if let Some(root) = roots.get(queue) {
+                root.borrow().run_deferred(self);
+            }
+        }
+        self.running = running;
+    }
+
+    pub(super) fn slot(&self) -> usize {
+        self.slot
+    }
+
+    pub(super) fn schedule(&mut self, queue: usize) {
+        self.scheduled.push(queue);
+    }
+
+    /// Has the device of a queue tried again after `interval`.
+    pub(super) fn retry(&mut self, queue: usize, interval: u64) {
+        let at = self.now.wrapping_add(interval);
+        match self.retries.iter_mut().find(|retry| retry.queue == queue) {
+            Some(retry) => retry.at = at,
+            None => self.retries.push(Retry { queue, at }),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Three bands in strict priority.
+
+use arrayvec::ArrayVec;
+
+use super::Packet;
+use super::band::{Band, BandMap};
+use super::statistics::CoreCounters;
+
+/// The producers' side of a band's queue. Any number of cores use it at the same time.
+pub trait BandProducer<T>: Send + Sync {
+    /// Moves items from the front of `items` into the queue, as many as there is room for, and says how many. The others stay in
+    /// order. Never waits.
+    fn enqueue<const N: usize>(&self, items: &mut ArrayVec<T, N>) -> usize;
+}
+
+/// The consumer's side of a band's queue, which the owner of the run lock has.
+pub trait BandConsumer<T>: Send {
+    /// Appends items to `into`, at most `most` and what there is room for, and says how many. Never waits.
+    fn dequeue<const N: usize>(&mut self, into: &mut ArrayVec<T, N>, most: usize) -> usize;
+
+    /// After a dequeue that came short: whether a producer has reserved the next place without having filled it.
+    ///
+    /// `false` promises that nothing is left of an enqueue whose return happened before this call.
+    fn hole(&self) -> bool;
+}
+
+/// The producers' side of the bands.
+pub(super) struct Producers<I> {
+    bands: [I; Band::COUNT],
+    map: BandMap,
+}
+
+/// The owner's side of the bands.
+pub(super) struct Consumers<O> {
+    bands: [O; Band::COUNT],
+}
+
+/// The bytes of several packets.
+pub(super) fn bytes<T: Packet>(packets: &[T]) -> u64 {
+    packets.iter().map(|packet| u64::from(packet.bytes())).sum()
+}
+
+/// The packets on the wire that several packets become.
+pub(super) fn segments<T: Packet>(packets: &[T]) -> u64 {
+    packets.iter().map(|packet| u64::from(packet.segments())).sum()
+}
+
+impl<I> Producers<I> {
+    pub(super) fn new(bands: [I; Band::COUNT], map: BandMap) -> Self {
+        Self { bands, map }
+    }
+
+    /// Moves packets into their bands, with one reservation for each band. Those there is no room for stay, grouped by band.
+    pub(super) fn enqueue<T: Packet, const N: usize>(&self, packets: &mut ArrayVec<T, N>, counters: &CoreCounters)
+    where
+        I: BandProducer<T>,
+    {
+        let Some(first) = packets.first() else { return };
+        let band = self.band(first);
+        if packets.iter().all(|packet| self.band(packet) == band) {
+            self.enqueue_to(band, packets, counters);
+            return;
+        }
+        let mut groups: [ArrayVec<T, N>; Band::COUNT] = Default::default();
+        for packet in packets.drain(..) {
+            groups[self.band(&packet) as usize].push(packet);
+        }
+        for (band, mut group) in Band::ALL.into_iter().zip(groups) {
+            if !group.is_empty() {
+                self.enqueue_to(band, &mut group, counters);
+                packets.extend(group);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn band(&self, packet: &impl Packet) -> Band {
+        self.map.band(packet.traffic_class())
+    }
+
+    fn enqueue_to<T: Packet, const N: usize>(&self, band: Band, packets: &mut ArrayVec<T, N>, counters: &CoreCounters)
+    where
+        I: BandProducer<T>,
+    {
+        // Lengths are read before the packets are given away: another core may have sent and freed them since.
+        let offered = bytes(packets);
+        let count = self.bands[band as usize].enqueue(packets) as u64;
+        let counters = &counters.bands[band as usize];
+        counters.enqueued.add(count, offered - bytes(packets));
+        counters.dropped.add(packets.len() as u64);
+    }
+}
+
+impl<O> Consumers<O> {
+    pub(super) fn new(bands: [O; Band::COUNT]) -> Self {
+        Self { bands }
+    }
+
+    /// Appends packets to `train`, at most `most` and what there is room for; none from a band as long as a lower one has any.
+    #[inline(always)]
+    pub(super) fn dequeue<T: Packet, const N: usize>(
+        &mut self,
+        train: &mut ArrayVec<T, N>,
+        most: usize,
+        mut taken: impl FnMut(Band, &[T]),
+    ) where
+        O: BandConsumer<T>,
+    {
+        let length = most.min(N);
+        for (band, queue) in Band::ALL.into_iter().zip(&mut self.bands) {
+            let from = train.len();
+            if from >= length {
+                break;
+            }
+            if queue.dequeue(train, length - from) > 0 {
+                taken(band, &train[from..]);
+            }
+        }
+    }
+
+    /// After a dequeue that came short: whether any band has an unwritten reservation at its head.
+    pub(super) fn hole<T>(&self) -> bool
+    where
+        O: BandConsumer<T>,
+    {
+        self.bands.iter().any(O::hole)
+    }
+}

@@ -1,0 +1,373 @@
+//! The root of a transmit queue: by which way packets reach the device.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use arrayvec::ArrayVec;
+use crossbeam_utils::CachePadded;
+
+use super::band::{Band, BandMap};
+use super::deferred::Deferred;
+use super::pfifo_fast::{BandConsumer, BandProducer, Consumers, Producers, bytes, segments};
+use super::run::{Flags, Owner, RunLock};
+use super::safeguards::{LeftBehind, Safeguards};
+use super::statistics::{CoreCounters, Statistics};
+use super::{Device, Packet, Room};
+use crate::sync::{Atomic, Primitives};
+
+/// What a root is made of.
+pub trait Parts: 'static {
+    /// What is sent.
+    type Packet: Packet;
+    /// What takes it.
+    type Device: Device<Self::Packet>;
+    /// The producers' side of a band.
+    type Producer: BandProducer<Self::Packet>;
+    /// The owner's side of a band.
+    type Consumer: BandConsumer<Self::Packet>;
+    /// What cores synchronise by: [`Native`](crate::sync::Native) but in tests.
+    type Primitives: Primitives;
+    /// The protocol: [`All`](super::All) but in tests.
+    type Safeguards: Safeguards;
+}
+
+/// How a root is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its position in the list of queues that [`Deferred::turn`] is given.
+    pub id: usize,
+    /// How many cores have a [`Deferred`] of their own, control included.
+    pub cores: usize,
+    /// Whether packets may pass by empty bands.
+    pub bypass: bool,
+    /// Packets after which an owner gives way, at least 1. In Linux `dev_weight`, 64.
+    pub quota: usize,
+    /// Time after which a full device is tried again.
+    pub retry_interval: u64,
+    /// Which band a packet goes to.
+    pub map: BandMap,
+}
+
+/// The root of one transmit queue, shared by all cores that send to it. Packets come in groups of `N` at most.
+pub struct Root<K: Parts, const N: usize> {
+    run: RunLock<State<K, N>, K::Primitives, K::Safeguards>,
+    bands: Producers<K::Producer>,
+    /// 1 as long as the device is taken to be full (DRV_XOFF). Written when it stops or wakes.
+    ///
+    /// Relaxed throughout: a wake that is not seen yet is known by the run that follows it, through the run word.
+    stopped: <K::Primitives as Primitives>::Usize,
+    bypass: AtomicBool,
+    id: usize,
+    quota: usize,
+    retry_interval: u64,
+    counters: Box<[CachePadded<CoreCounters>]>,
+}
+
+/// What the owner of the run lock has.
+struct State<K: Parts, const N: usize> {
+    device: K::Device,
+    bands: Consumers<K::Consumer>,
+    /// The requeue list: the rest of a train that the device did not take. It leaves before anything else, in order; so it is
+    /// never more than a train.
+    requeued: ArrayVec<K::Packet, N>,
+}
+
+type RootOwner<'a, K, const N: usize> = Owner<'a, State<K, N>, <K as Parts>::Primitives, <K as Parts>::Safeguards>;
+
+impl<K: Parts, const N: usize> Root<K, N> {
+    /// A root with empty bands and a device that is taken to have room.
+    pub fn new(settings: Settings, device: K::Device, bands: [(K::Producer, K::Consumer); Band::COUNT]) -> Self {
+        let [(in0, out0), (in1, out1), (in2, out2)] = bands;
+        let state = State { device, bands: Consumers::new([out0, out1, out2]), requeued: ArrayVec::new() };
+        Self {
+            run: RunLock::new(state),
+            bands: Producers::new([in0, in1, in2], settings.map),
+            stopped: <<K::Primitives as Primitives>::Usize as Atomic>::new(0),
+            bypass: AtomicBool::new(settings.bypass),
+            id: settings.id,
+            quota: settings.quota.max(1),
+            retry_interval: settings.retry_interval,
+            counters: (0..settings.cores).map(|_| CachePadded::default()).collect(),
+        }
+    }
+
+    /// Sends a group of packets, or leaves it to whoever is sending. Never waits.
+    ///
+    /// What stays in `packets` is dropped for lack of room in its band, and has been counted; the caller frees it.
+    ///
+    /// Packets of one band that are given by one core leave in order.
+    ///
+    /// # Panics
+    ///
+    /// If the root was not made for so many cores as `core` is of.
+    #[inline]
+    pub fn transmit(&self, core: &mut Deferred, packets: &mut ArrayVec<K::Packet, N>) {
+        if packets.is_empty() {
+            return;
+        }
+        if self.bypass.load(Relaxed)
+            && let Some(owner) = self.run.bypass()
+        {
+            self.pass_by(owner, core, packets);
+            return;
+        }
+        self.bands.enqueue(packets, self.counters(core));
+        self.run(core);
+    }
+
+    /// Sends what is queued, if nobody else does so. Never waits.
+    pub fn run(&self, core: &mut Deferred) {
+        if let Some(mut owner) = self.run.begin() {
+            owner.with(|state, flags| self.run_loop(state, &flags, core));
+            self.end(owner, core);
+        }
+    }
+
+    /// To be called when the device may have room again: has the queue run if it was stopped.
+    ///
+    /// It need not be called: the core that stopped the queue does so after the retry interval.
+    pub fn wake(&self, core: &mut Deferred) {
+        if self.stopped.swap(0, Relaxed) != 0 {
+            self.schedule(core);
+        }
+    }
+
+    /// Whether the device is taken to be full.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Relaxed) != 0
+    }
+
+    /// Allows or forbids packets to pass by empty bands. At any time.
+    pub fn set_bypass(&self, bypass: bool) {
+        self.bypass.store(bypass, Relaxed);
+    }
+
+    /// Whether packets may pass by empty bands.
+    pub fn bypass(&self) -> bool {
+        self.bypass.load(Relaxed)
+    }
+
+    /// What all cores have counted.
+    pub fn statistics(&self) -> Statistics {
+        Statistics::sum(self.counters.iter().map(|counters| &**counters))
+    }
+
+    /// The first step of taking the queue down: nothing is sent any more, but by the core that is sending now.
+    ///
+    /// Then cores have to be kept from the queue, and a grace period has to pass in which each ends its turn. Then comes
+    /// [`Root::reset`].
+    pub fn deactivate(&self) {
+        self.run.deactivate();
+    }
+
+    /// After [`Root::deactivate`]: frees what is queued, and counts it as purged. Never waits.
+    ///
+    /// `false` means that it has to be tried again later: the queue is not deactivated, a core is still sending, or one is in
+    /// the middle of enqueuing.
+    #[must_use]
+    pub fn reset(&self, core: &mut Deferred) -> bool {
+        let Some(mut owner) = self.run.begin_reset() else { return false };
+        let counters = self.counters(core);
+        let complete = owner.with(|state, flags| {
+            self.stopped.swap(0, Relaxed);
+            // Before the scan: what is enqueued too late to be found leaves a flag.
+            flags.clear();
+            counters.purged.add(state.requeued.len() as u64, bytes(&state.requeued));
+            state.requeued.clear();
+            loop {
+                let mut train = ArrayVec::<K::Packet, N>::new();
+                state.bands.dequeue(&mut train, N, |band, taken| {
+                    counters.bands[band as usize].purged.add(taken.len() as u64, bytes(taken));
+                });
+                if train.is_empty() {
+                    return !state.bands.hole();
+                }
+            }
+        });
+        // Whoever missed it is told when the queue is activated.
+        let _ = owner.end();
+        complete
+    }
+
+    /// Takes the queue up again.
+    pub fn activate(&self, core: &mut Deferred) {
+        if self.run.activate() {
+            self.schedule(core);
+        }
+    }
+
+    /// The core's promise is due.
+    pub(super) fn run_deferred(&self, core: &mut Deferred) {
+        self.run.unschedule();
+        self.run(core);
+    }
+
+    #[inline(always)]
+    fn counters(&self, core: &Deferred) -> &CoreCounters {
+        &self.counters[core.slot()]
+    }
+
+    #[inline(always)]
+    fn pass_by(&self, mut owner: RootOwner<'_, K, N>, core: &mut Deferred, packets: &mut ArrayVec<K::Packet, N>) {
+        self.counters(core).bypassed.add(segments(packets), bytes(packets));
+        let all = owner.with(|state, flags| {
+            if self.is_stopped() {
+                self.blocked(&flags);
+            } else {
+                self.hand_over(&mut state.device, packets, core);
+            }
+            if packets.is_empty() {
+                return true;
+            }
+            // The list was empty, or a flag had been set.
+            state.requeued.extend(packets.drain(..));
+            self.requeued(state, &flags, core);
+            false
+        });
+        if all {
+            match owner.end_bypass() {
+                Ok(()) => return,
+                Err(kept) => owner = kept,
+            }
+            owner.with(|state, flags| self.run_loop(state, &flags, core));
+        }
+        self.end(owner, core);
+    }
+
+    fn end(&self, owner: RootOwner<'_, K, N>, core: &mut Deferred) {
+        if owner.end() {
+            self.schedule(core);
+        }
+    }
+
+    fn schedule(&self, core: &mut Deferred) {
+        if self.run.schedule() {
+            self.counters(core).reschedules.add(1);
+            core.schedule(self.id);
+        }
+    }
+
+    /// Sends until nothing is left, the quota is used up or the device takes no more.
+    #[inline(never)]
+    fn run_loop(&self, state: &mut State<K, N>, flags: &Flags<'_, K::Primitives>, core: &mut Deferred) {
+        let mut quota = self.quota;
+        loop {
+            if self.is_stopped() {
+                self.blocked(flags);
+                return;
+            }
+            let counters = self.counters(core);
+            if state.requeued.is_empty() {
+                if !self.next_train(state, flags, counters, quota) {
+                    return;
+                }
+            } else {
+                counters.retried.add(state.requeued.len() as u64, bytes(&state.requeued));
+            }
+            quota = quota.saturating_sub(state.requeued.len());
+            self.hand_over(&mut state.device, &mut state.requeued, core);
+            if !state.requeued.is_empty() {
+                self.requeued(state, flags, core);
+                return;
+            }
+            if quota == 0 {
+                self.leave_behind(K::Safeguards::ON_QUOTA, flags, core);
+                return;
+            }
+        }
+    }
+
+    /// Takes a train from the bands. `false`: there is none, and the owner leaves.
+    #[inline(always)]
+    fn next_train(
+        &self,
+        state: &mut State<K, N>,
+        flags: &Flags<'_, K::Primitives>,
+        counters: &CoreCounters,
+        most: usize,
+    ) -> bool {
+        let (mut hole_pauses, mut linger_pauses) = (K::Safeguards::HOLE_PAUSES, K::Safeguards::LINGER_PAUSES);
+        let mut cleared = false;
+        loop {
+            state.bands.dequeue(&mut state.requeued, most, |band, taken| {
+                let counters = &counters.bands[band as usize];
+                counters.dequeued.add(taken.len() as u64, bytes(taken));
+                counters.segments.add(segments(taken));
+            });
+            if !state.requeued.is_empty() {
+                return true;
+            }
+            if K::Safeguards::HOLES && state.bands.hole() {
+                // Behind an unwritten place there may be packets of others, who must not pass them by. Whoever has reserved it
+                // runs the queue once it is written.
+                if hole_pauses == 0 {
+                    flags.drain();
+                    return false;
+                }
+                hole_pauses -= 1;
+                K::Primitives::spin_loop();
+            } else if !cleared && flags.any() {
+                flags.clear();
+                cleared = true;
+                if !K::Safeguards::RESCAN {
+                    return false;
+                }
+            } else if cleared && linger_pauses > 0 {
+                linger_pauses -= 1;
+                K::Primitives::spin_loop();
+            } else {
+                return false;
+            }
+        }
+    }
+
+    /// The device is stopped: leaves the queue to whoever wakes it, lest it be scheduled over and over.
+    fn blocked(&self, flags: &Flags<'_, K::Primitives>) {
+        if !K::Safeguards::DRAIN_AFTER_CLEAR {
+            flags.drain();
+        }
+        flags.clear_missed();
+        if K::Safeguards::REREAD_STOP && !self.is_stopped() {
+            // It has been woken, and the run that came of it may have failed before the flag was cleared.
+            flags.missed();
+        } else if K::Safeguards::DRAIN_ON_STOP {
+            flags.drain();
+        }
+    }
+
+    #[inline(always)]
+    fn hand_over(&self, device: &mut K::Device, train: &mut ArrayVec<K::Packet, N>, core: &mut Deferred) {
+        self.counters(core).doorbells.add(1);
+        if device.transmit(train) == Room::Full && self.stopped.swap(1, Relaxed) == 0 {
+            core.retry(self.id, self.retry_interval);
+        }
+    }
+
+    /// Counts the packets on the requeue list as such.
+    #[cold]
+    fn requeued(&self, state: &State<K, N>, flags: &Flags<'_, K::Primitives>, core: &mut Deferred) {
+        self.counters(core).requeued.add(state.requeued.len() as u64, bytes(&state.requeued));
+        self.leave_behind(K::Safeguards::ON_REQUEUE, flags, core);
+    }
+
+    fn leave_behind(&self, step: LeftBehind, flags: &Flags<'_, K::Primitives>, core: &mut Deferred) {
+        match step {
+            LeftBehind::Missed => flags.missed(),
+            LeftBehind::Schedule => self.schedule(core),
+            LeftBehind::Nothing => {}
+        }
+    }
+
+    /// The run lock, to take its orderings away.
+    #[cfg(test)]
+    pub(super) fn run_lock(&self) -> &RunLock<impl Sized, K::Primitives, K::Safeguards> {
+        &self.run
+    }
+}
+
+impl<K: Parts, const N: usize> fmt::Debug for Root<K, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Root").field("id", &self.id).field("statistics", &self.statistics()).finish_non_exhaustive()
+    }
+}
