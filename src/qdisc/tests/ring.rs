@@ -84,7 +84,7 @@ fn flows_of_several_cores_through_one_queue_stay_whole_and_in_order() {
                     let (mut core, mut number, mut turn) = (Deferred::new(flow, 1), 0, 0_u64);
                     while !stop.load(Relaxed) {
                         turn += 1;
-                        core.turn(turn, &[root.clone()]);
+                        core.turn(turn, std::slice::from_ref(root));
                         // Bursts of any size, then a pause, so that the queue is empty as often as not.
                         let size = 1 + (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59);
                         let mut group: ArrayVec<_, GROUP> =
@@ -98,7 +98,7 @@ fn flows_of_several_cores_through_one_queue_stay_whole_and_in_order() {
                     let deadline = Instant::now() + Duration::from_secs(20);
                     while root.statistics().backlog.packets != 0 && Instant::now() < deadline {
                         turn += 1;
-                        core.turn(turn, &[root.clone()]);
+                        core.turn(turn, std::slice::from_ref(root));
                         thread::yield_now();
                     }
                     number
