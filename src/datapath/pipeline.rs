@@ -177,14 +177,13 @@ impl<B: PacketBuf> Pipeline<B> {
     /// Moves IPv6 packets over to their batch. Notes what kind of burst it was.
     fn part(&mut self) {
         let Self { ipv4, ipv6, guess, .. } = self;
-        let strangers = ipv4.strangers(Family::Ipv4);
-        let all = strangers.count_ones() as usize == ipv4.len();
-        *guess = match strangers {
+        let moving = ipv4.ipv6_packets();
+        *guess = match moving.count_ones() as usize {
             0 => Guess::All(Family::Ipv4),
-            _ if all => Guess::All(Family::Ipv6),
+            count if count == ipv4.len() => Guess::All(Family::Ipv6),
             _ => Guess::Mixed,
         };
-        ipv4.part(strangers, ipv6);
+        ipv4.part(moving, ipv6);
     }
 }
 

@@ -131,6 +131,13 @@ impl Word {
         self.number() << 8 | usize::from(self.byte(half))
     }
 
+    /// Whether a half of an address differs from the node's path before the node's byte.
+    #[inline(always)]
+    fn is_off(self, path: u64, half: u64) -> bool {
+        // Two shifts: the first byte of the half has nothing before it, and a shift by 64 is none.
+        (half ^ path) >> self.shift() >> 8 != 0
+    }
+
     #[inline(always)]
     fn next_hop(self) -> NextHopId {
         NextHopId(self.0 as u16)
@@ -189,7 +196,7 @@ impl Ipv6Fib {
     }
 
     #[inline(always)]
-    pub(super) fn view(&self) -> View<'_> {
+    fn view(&self) -> View<'_> {
         View { root: &self.root, heads: &self.heads, entries: &self.entries }
     }
 }
@@ -197,7 +204,7 @@ impl Ipv6Fib {
 /// Where an [`Ipv6Fib`] keeps its parts. In a loop that writes memory through other pointers the compiler would
 /// fetch that from the table again for each lookup; this it keeps in registers.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+struct View<'a> {
     root: &'a [AtomicU32; ROOT],
     heads: &'a [Head; NODES],
     entries: &'a [AtomicU32; ENTRIES],
@@ -316,9 +323,7 @@ impl<'a> View<'a> {
     #[inline(always)]
     fn miss(self, word: Word, half: u64) -> Option<Word> {
         let head = &self.heads[word.number()];
-        // Two shifts: the first byte of the half has nothing before it, and a shift by 64 is none.
-        let differs = (half ^ head.path.load(Relaxed)) >> word.shift() >> 8 != 0;
-        differs.then(|| Word(head.miss.load(Relaxed)))
+        word.is_off(head.path.load(Relaxed), half).then(|| Word(head.miss.load(Relaxed)))
     }
 }
 
@@ -340,10 +345,11 @@ impl Together<'_> {
         if !self.shared {
             return self.view.lookup(key);
         }
-        let next = match (key.high ^ self.path) >> self.word.shift() >> 8 {
+        let next = if self.word.is_off(self.path, key.high) {
+            self.miss
+        } else {
             // Acquire as in `View::first`.
-            0 => Word(self.view.entries[self.word.entry(key.high)].load(Acquire)),
-            _ => self.miss,
+            Word(self.view.entries[self.word.entry(key.high)].load(Acquire))
         };
         if next.is_node() { self.view.lookup_below(next, key) } else { next.next_hop() }
     }

@@ -65,7 +65,7 @@ impl Add for Sum {
     }
 }
 
-/// Whether the checksum of an IPv4 header without options is right. Some byte of it is not 0, such as the first.
+/// Whether the checksum of an IPv4 header without options is right.
 ///
 /// Two 8-byte words and one of 4 bytes, added with end-around carry: a sum modulo 2^64 - 1, of which
 /// 65535 is a divisor. So it need not be folded to tell whether it is a multiple of 65535: multiplied by
@@ -80,7 +80,8 @@ pub fn header_is_good(header: &[u8; 20]) -> bool {
     let (sum, second_carry) = sum.overflowing_add(u64::from(u32::from_ne_bytes(e)) + u64::from(first_carry));
     // No overflow: after a carry the sum is below 2^33.
     let sum = sum.wrapping_add(u64::from(second_carry));
-    sum.wrapping_mul(INVERSE_OF_65535) <= u64::MAX / 65535
+    // The sum is 0 only if every byte is, which makes it the wrong one of the two zeros.
+    sum.wrapping_mul(INVERSE_OF_65535).wrapping_sub(1) < u64::MAX / 65535
 }
 
 /// 65535 times this is 1 modulo 2^64.

@@ -45,3 +45,14 @@ impl Header {
         zerocopy::transmute!(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ethernet_header_is_in_wire_order() {
+        let header = Header::new(MacAddr([2, 0, 0, 0, 9, 1]), MacAddr([2, 0, 0, 0, 9, 2]), ethertype::IPV6);
+        assert_eq!(header.to_bytes(), [2, 0, 0, 0, 9, 1, 2, 0, 0, 0, 9, 2, 0x86, 0xdd]);
+    }
+}

@@ -41,7 +41,7 @@ pub fn never_forwarded_v6() -> &'static [(IpNet, DropReason)] {
 }
 
 /// Whether no packet that may be forwarded has this source: 0/8, 127/8, 169.254/16, 224/4 or 240/4.
-pub(super) fn source_v4(source: [u8; 4]) -> bool {
+pub const fn source_v4(source: [u8; 4]) -> bool {
     let [first, second, ..] = source;
     // 0 wraps around to above the rest.
     first.wrapping_sub(1) >= 223 || first == 127 || (first == 169 && second == 254)

@@ -14,4 +14,4 @@ pub mod ipv6;
 mod martian;
 
 pub use examine::{ChecksumStatus, Examined, Frame, examine};
-pub use martian::{never_forwarded_v4, never_forwarded_v6};
+pub use martian::{never_forwarded_v4, never_forwarded_v6, source_v4 as is_martian_source_v4};

@@ -125,27 +125,7 @@ macro_rules! implement_atomic {
 
             forward! { $value; load() -> $value; store(value: $value) -> (); swap(value: $value) -> $value }
 
-            #[inline(always)]
-            fn compare_exchange(
-                &self,
-                current: $value,
-                new: $value,
-                success: std::sync::atomic::Ordering,
-                failure: std::sync::atomic::Ordering,
-            ) -> Result<$value, $value> {
-                self.compare_exchange(current, new, success, failure)
-            }
-
-            #[inline(always)]
-            fn compare_exchange_weak(
-                &self,
-                current: $value,
-                new: $value,
-                success: std::sync::atomic::Ordering,
-                failure: std::sync::atomic::Ordering,
-            ) -> Result<$value, $value> {
-                self.compare_exchange_weak(current, new, success, failure)
-            }
+            forward_exchange! { $value; compare_exchange, compare_exchange_weak }
         }
     };
 }
@@ -170,6 +150,22 @@ macro_rules! forward {
         #[inline(always)]
         fn $method(&self $(, $argument: $type)?, order: std::sync::atomic::Ordering) -> $result {
             self.$method($($argument,)? order)
+        }
+    )+};
+}
+
+/// The same for those that may fail.
+macro_rules! forward_exchange {
+    ($value:ty; $($method:ident),+) => {$(
+        #[inline(always)]
+        fn $method(
+            &self,
+            current: $value,
+            new: $value,
+            success: std::sync::atomic::Ordering,
+            failure: std::sync::atomic::Ordering,
+        ) -> Result<$value, $value> {
+            self.$method(current, new, success, failure)
         }
     )+};
 }

@@ -100,8 +100,7 @@ impl EightAtOnce {
             // What is above 222 of a first byte less one: 0 and from 224 on.
             _mm256_subs_epu8(_mm256_add_epi8(source, _mm256_set1_epi32(0xff)), _mm256_set1_epi32(!0x21)),
             _mm256_subs_epu8(_mm256_set1_epi32(1), _mm256_xor_si256(source, _mm256_set1_epi32(127))),
-            // 169.254.0.0/16, and the few addresses that end in 255.255.
-            _mm256_cmpeq_epi16(source, _mm256_set1_epi32(0xffff_fea9_u32 as i32)),
+            _mm256_cmpeq_epi32(_mm256_and_si256(source, low_half), _mm256_set1_epi32(0xfea9)),
         ] {
             odd = _mm256_or_si256(odd, flag);
         }

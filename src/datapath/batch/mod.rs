@@ -5,8 +5,8 @@
 //!
 //! [`Batch::pass`] goes over the burst by groups of eight: it checks the headers, looks the destinations up and writes
 //! the new headers. While the vector units are busy with the checks of one group, the other units write the last one's
-//! headers. What is out of the ordinary it leaves alone and reports: odd groups, to be looked at packet by
-//! packet, and special packets, which are not simply forwarded.
+//! headers. What is out of the ordinary it leaves alone and reports: odd packets, which need a closer look, with
+//! their groups, and special packets, which are not simply forwarded.
 //!
 //! This file and its children are the only part of the data path with `unsafe` in it.
 
@@ -121,18 +121,16 @@ impl<B: PacketBuf> Batch<B> {
         self.packets.len()
     }
 
-    /// Bit i: packet i is of the other family, by its EtherType. Anything that is not IPv6 passes for
-    /// IPv4 here; the checks will find it.
+    /// Bit i: packet i is IPv6, by its EtherType.
     #[inline(always)]
-    pub fn strangers(&self, family: Family) -> u64 {
-        let mut others = 0;
+    pub fn ipv6_packets(&self) -> u64 {
+        let mut ipv6 = 0;
         for (i, packet) in self.packets.iter().enumerate() {
             // SAFETY: READABLE bytes are readable behind each head.
             let ethertype = unsafe { packet.head().add(12).cast::<[u8; 2]>().read() };
-            let is_ipv6 = ethertype == Family::Ipv6.ethertype();
-            others |= u64::from(is_ipv6 != (family == Family::Ipv6)) << i;
+            ipv6 |= u64::from(ethertype == Family::Ipv6.ethertype()) << i;
         }
-        others
+        ipv6
     }
 
     /// Moves the packets in `mask` to `other`, freeing what that held; order is kept on both sides.

@@ -1,10 +1,11 @@
 //! Checks of one header after the other, for every processor.
 
 use super::check::{Check, Lanes, Totals};
-use super::{GROUP, LANES, READABLE};
-use crate::datapath::snapshot::Family;
+use super::{GROUP, HEADERS, HOP_LIMIT, LANES, READABLE, TTL_WORD};
+use crate::datapath::snapshot::{ETHERNET_HEADER, Family};
 use crate::fib::Ipv6Key;
 use crate::packet::checksum::{decrement_ttl, header_is_good};
+use crate::packet::is_martian_source_v4;
 use crate::units::MacAddr;
 
 /// The portable way.
@@ -63,11 +64,11 @@ fn ipv4(start: Start<'_>, frame: u32, lanes: &mut Lanes, i: usize) -> Option<u32
     if start.kind() != u32::from_le_bytes([0x08, 0x00, 0x45, 0]) {
         return None;
     }
-    let wire = 14 + u32::from(start.u16(16).swap_bytes());
-    if wire < 14 + 20 || wire > frame || !header_is_good(start.part(14)) {
+    let wire = ETHERNET_HEADER + u32::from(start.u16(16).swap_bytes());
+    if wire < HEADERS as u32 || wire > frame || !header_is_good(start.part(14)) {
         return None;
     }
-    let ttl_word = start.u32(22);
+    let ttl_word = start.u32(TTL_WORD);
     if ttl_word & 0xfe == 0 {
         return None;
     }
@@ -80,6 +81,12 @@ fn ipv4(start: Start<'_>, frame: u32, lanes: &mut Lanes, i: usize) -> Option<u32
     Some(wire)
 }
 
+/// Whether a source with a [`DOUBTFUL`] first byte is a martian's.
+#[cold]
+fn is_martian(source: [u8; 4]) -> bool {
+    is_martian_source_v4(source)
+}
+
 /// As [`ipv4`], for IPv6.
 #[inline(always)]
 fn ipv6(start: Start<'_>, frame: u32, lanes: &mut Lanes, i: usize) -> Option<u32> {
@@ -87,9 +94,9 @@ fn ipv6(start: Start<'_>, frame: u32, lanes: &mut Lanes, i: usize) -> Option<u32
         return None;
     }
     let payload = start.u16(18).swap_bytes();
-    let wire = 14 + 40 + u32::from(payload);
+    let wire = ETHERNET_HEADER + 40 + u32::from(payload);
     // A payload of length 0 is in doubt: a jumbogram says that, too.
-    if payload == 0 || wire > frame || start.0[21] < 2 {
+    if payload == 0 || wire > frame || start.0[HOP_LIMIT] < 2 {
         return None;
     }
     // Among sources that start with 0 or from 0xfe00 on are all martians.
@@ -100,20 +107,13 @@ fn ipv6(start: Start<'_>, frame: u32, lanes: &mut Lanes, i: usize) -> Option<u32
     Some(wire)
 }
 
-/// Whether a source with a [`DOUBTFUL`] first byte is a martian.
-#[cold]
-fn is_martian([first, second]: [u8; 2]) -> bool {
-    first != 169 || second == 254
-}
-
-/// The first bytes of IPv4 sources that may be martians: 0/8, 127/8, 169.254/16, 224/4, 240/4.
+/// The first bytes that sources which are martians have.
 const DOUBTFUL: [bool; 256] = {
-    let mut doubtful = [false; 256];
-    (doubtful[0], doubtful[127], doubtful[169]) = (true, true, true);
-    let mut byte = 224;
-    while byte < 256 {
-        doubtful[byte] = true;
-        byte += 1;
+    let (mut doubtful, mut first) = ([false; 256], 0);
+    while first < 256 {
+        // The second byte matters behind 169 only: there it is the one that martians have.
+        doubtful[first] = is_martian_source_v4([first as u8, 254, 0, 0]);
+        first += 1;
     }
     doubtful
 };

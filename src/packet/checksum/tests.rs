@@ -115,7 +115,6 @@ proptest! {
 
     #[test]
     fn any_header_is_judged_alike_by_both_ways(header: [u8; 20], near: u8) {
-        prop_assume!(header != [0; 20]);
         prop_assert_eq!(header_is_good(&header), Sum::of(&header).is_complete());
         let mut header = with_checksum(header);
         header[11] = header[11].wrapping_add(near % 3);
@@ -125,7 +124,6 @@ proptest! {
     #[test]
     fn many_carries_are_all_put_back(ones in 0usize..20, header: [u8; 20]) {
         let mut header = header;
-        header[19] |= 1;
         header[..ones].fill(0xff);
         prop_assert_eq!(header_is_good(&header), Sum::of(&header).is_complete());
         header[ones..].fill(0xff);

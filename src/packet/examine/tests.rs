@@ -231,12 +231,39 @@ fn status() -> impl Strategy<Value = ChecksumStatus> {
 
 proptest! {
     #[test]
+    fn whatever_is_accepted_is_read_as_what_it_is(
+        ipv6: bool,
+        status in status(),
+        changes in proptest::collection::vec((0usize..60, any::<u8>()), 0..4),
+        repaired: bool,
+        first in 0usize..80,
+        extra in -20i32..20,
+    ) {
+        let mut frame = if ipv6 { good_v6() } else { good_v4() };
+        for (at, byte) in changes {
+            let at = at.min(frame.len() - 1);
+            frame[at] = byte;
+        }
+        if repaired {
+            frame = changed(frame, 0, &[]);
+        }
+        let first_segment = &frame[..first.min(frame.len())];
+        let frame_len = (frame.len() as i32 + extra) as u32;
+        let seen = Frame { first_segment, frame_len, checksum: status };
+        let version = examine(seen, OUR_MAC).map(|examined| match examined {
+            Examined::V4 { .. } => Version::V4,
+            Examined::V6 { .. } => Version::V6,
+        });
+        prop_assert_eq!(version, exactly(seen, OUR_MAC));
+    }
+
+    #[test]
     fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..100), frame_len: u32, status in status()) {
         let mut bytes = bytes;
         for (byte, ours) in bytes.iter_mut().zip(OUR_MAC.0) {
             *byte = ours;
         }
         let seen = Frame { first_segment: &bytes, frame_len, checksum: status };
-        let _verdict = examine(seen, OUR_MAC);
+        prop_assert_eq!(examine(seen, OUR_MAC).err(), exactly(seen, OUR_MAC).err());
     }
 }
