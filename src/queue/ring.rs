@@ -200,6 +200,25 @@ impl<T: Item, P: Primitives> Ring<T, P> {
     }
 }
 
+/// For models of what uses a ring.
+#[cfg(test)]
+impl<T: Item, P: Primitives> Ring<T, P> {
+    /// A ring with the first position, and without vector instructions, which a model could not see.
+    pub(crate) fn model(capacity: usize, start: usize) -> (Self, Consumer<T, P>) {
+        Self::with(capacity, start, None).expect("a capacity")
+    }
+
+    /// Enqueues as a producer does that is held up once it has reserved its slots, and while it writes them.
+    pub(crate) fn enqueue_slowly<const N: usize>(&self, items: &mut ArrayVec<T, N>, meanwhile: impl FnOnce()) -> usize {
+        let (head, count) = self.shared.reserve(items.len());
+        meanwhile();
+        for (index, item) in items.drain(..count).enumerate() {
+            self.shared.slots.write(head.wrapping_add(index), &[into_word(item)]);
+        }
+        count
+    }
+}
+
 impl<T: Item, P: Primitives> Clone for Ring<T, P> {
     fn clone(&self) -> Self {
         Self { shared: self.shared.clone() }

@@ -1,5 +1,6 @@
-//! What tests make roots of: packets that are numbers, a queue that is plainly right, a device that does as it is told.
+//! What tests make roots of: packets that are numbers, a queue that is plainly right or the ring, a device that does as it is told.
 
+use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -9,6 +10,7 @@ use arrayvec::ArrayVec;
 
 use crate::qdisc::safeguards::Safeguards;
 use crate::qdisc::{BandConsumer, BandProducer, Deferred, Device, Packet, Parts, Room, Root, Total};
+use crate::queue::{self as ring, Ring};
 use crate::sync::{Atomic, Primitives};
 
 /// A packet: who sends it, its number among those of the sender, and its traffic class.
@@ -39,9 +41,68 @@ impl Packet for Item {
     }
 }
 
-/// A place for each position there will ever be, which none is written twice. So nothing can go wrong in it but what goes wrong
-/// around it.
-struct Places<P: Primitives> {
+impl Packet for Box<Item> {
+    fn bytes(&self) -> u32 {
+        (**self).bytes()
+    }
+
+    fn traffic_class(&self) -> u8 {
+        self.class
+    }
+}
+
+/// Something that happens once.
+pub(super) type Happening = Box<dyn FnOnce() + Send>;
+
+/// What happens at unfortunate moments.
+#[derive(Default)]
+pub(super) struct Happenings {
+    /// When a producer has reserved a place, and not yet written it.
+    pub(super) on_reserve: Option<Happening>,
+    /// When an owner has found the queue empty, before anything follows from it.
+    pub(super) on_empty: Option<Happening>,
+}
+
+/// What bands are made of, and packets with them.
+pub(super) trait Queues<P: Primitives>: Send + Sync + 'static {
+    type Packet: Packet + From<Item> + Borrow<Item>;
+    type Producer: BandProducer<Self::Packet>;
+    type Consumer: BandConsumer<Self::Packet>;
+
+    /// A queue for `capacity` packets at a time, and `positions` in all.
+    fn queue(capacity: usize, positions: usize, happenings: Happenings) -> (Self::Producer, Self::Consumer);
+}
+
+/// Queues that are plainly right: a place for each position there will ever be, which none is written twice. So nothing can go
+/// wrong in it but what goes wrong around it.
+pub(super) struct Plain;
+
+/// The rings that the program has.
+pub(super) struct Rings;
+
+/// A side of a queue, and what happens there once.
+pub(super) struct Side<Q> {
+    queue: Q,
+    happening: Mutex<Option<Happening>>,
+}
+
+impl<Q> Side<Q> {
+    fn new(queue: Q, happening: Option<Happening>) -> Self {
+        Self { queue, happening: Mutex::new(happening) }
+    }
+
+    fn happening(&self) -> Option<Happening> {
+        self.happening.lock().unwrap().take()
+    }
+
+    fn happen(&self) {
+        if let Some(happening) = self.happening() {
+            happening();
+        }
+    }
+}
+
+pub(super) struct Places<P: Primitives> {
     /// Everything before it is reserved.
     head: P::Usize,
     /// Everything before it has been taken.
@@ -50,66 +111,49 @@ struct Places<P: Primitives> {
     places: Vec<P::Usize>,
 }
 
-/// The producers' side.
-pub(super) struct Producer<P: Primitives> {
-    shared: Arc<Places<P>>,
-    on_reserve: Mutex<Option<Happening>>,
-}
-
-/// The owner's side.
-pub(super) struct Consumer<P: Primitives> {
+pub(super) struct Taker<P: Primitives> {
     shared: Arc<Places<P>>,
     position: usize,
-    on_empty: Mutex<Option<Happening>>,
 }
 
-/// Something that happens once.
-pub(super) type Happening = Box<dyn FnOnce() + Send>;
+/// The sides of a plain queue.
+pub(super) type Producer<P> = Side<Arc<Places<P>>>;
+pub(super) type Consumer<P> = Side<Taker<P>>;
 
-fn happen(happening: &Mutex<Option<Happening>>) {
-    let happening = happening.lock().unwrap().take();
-    if let Some(happening) = happening {
-        happening();
-    }
-}
-
-impl<P: Primitives> Producer<P> {
-    /// Something happens when a producer has reserved a place, and not yet written it.
-    pub(super) fn on_reserve(&mut self, happening: Happening) {
-        self.on_reserve = Mutex::new(Some(happening));
-    }
-}
-
-impl<P: Primitives> Consumer<P> {
-    /// Something happens when an owner has found the queue empty, before anything follows from it.
-    pub(super) fn on_empty(&mut self, happening: Happening) {
-        self.on_empty = Mutex::new(Some(happening));
-    }
-}
-
-/// A queue for `capacity` packets at a time, and `positions` in all.
+/// A plain queue in which nothing happens.
 pub(super) fn queue<P: Primitives>(capacity: usize, positions: usize) -> (Producer<P>, Consumer<P>) {
-    let places = (0..positions).map(|_| P::Usize::new(0)).collect();
-    let shared = Arc::new(Places { head: P::Usize::new(0), tail: P::Usize::new(0), capacity, places });
-    let producer = Producer { shared: shared.clone(), on_reserve: Mutex::new(None) };
-    (producer, Consumer { shared, position: 0, on_empty: Mutex::new(None) })
+    Plain::queue(capacity, positions, Happenings::default())
+}
+
+impl<P: Primitives> Queues<P> for Plain {
+    type Packet = Item;
+    type Producer = Producer<P>;
+    type Consumer = Consumer<P>;
+
+    fn queue(capacity: usize, positions: usize, happenings: Happenings) -> (Producer<P>, Consumer<P>) {
+        let places = (0..positions).map(|_| P::Usize::new(0)).collect();
+        let shared = Arc::new(Places { head: P::Usize::new(0), tail: P::Usize::new(0), capacity, places });
+        let taker = Taker { shared: shared.clone(), position: 0 };
+        (Side::new(shared, happenings.on_reserve), Side::new(taker, happenings.on_empty))
+    }
 }
 
 impl<P: Primitives> BandProducer<Item> for Producer<P> {
     fn enqueue<const N: usize>(&self, items: &mut ArrayVec<Item, N>) -> usize {
-        if self.shared.places.is_empty() {
+        let Places { head: end, tail, capacity, places } = &*self.queue;
+        if places.is_empty() {
             return 0;
         }
         loop {
-            let head = self.shared.head.load(Relaxed);
-            let free = (self.shared.capacity + self.shared.tail.load(Acquire)).saturating_sub(head);
+            let head = end.load(Relaxed);
+            let free = (capacity + tail.load(Acquire)).saturating_sub(head);
             let count = items.len().min(free);
             if count == 0 {
                 return 0;
             }
-            if self.shared.head.compare_exchange(head, head + count, Relaxed, Relaxed).is_ok() {
-                happen(&self.on_reserve);
-                for (place, item) in self.shared.places[head..].iter().zip(items.drain(..count)) {
+            if end.compare_exchange(head, head + count, Relaxed, Relaxed).is_ok() {
+                self.happen();
+                for (place, item) in places[head..].iter().zip(items.drain(..count)) {
                     place.store(item.to_word(), Release);
                 }
                 return count;
@@ -122,28 +166,80 @@ impl<P: Primitives> BandProducer<Item> for Producer<P> {
 
 impl<P: Primitives> BandConsumer<Item> for Consumer<P> {
     fn dequeue<const N: usize>(&mut self, into: &mut ArrayVec<Item, N>, most: usize) -> usize {
+        let Taker { shared, position } = &mut self.queue;
         let before = into.len();
-        for place in self.shared.places[self.position..].iter().take(most.min(N - before)) {
+        for place in shared.places[*position..].iter().take(most.min(N - before)) {
             match place.load(Acquire) {
                 0 => break,
                 word => into.push(Item::from_word(word)),
             }
         }
         let count = into.len() - before;
-        self.position += count;
+        *position += count;
         if count > 0 {
-            self.shared.tail.store(self.position, Release);
+            shared.tail.store(*position, Release);
         }
         count
     }
 
     fn hole(&self) -> bool {
-        if self.shared.places.is_empty() {
+        let Taker { shared, position } = &self.queue;
+        if shared.places.is_empty() {
             return false;
         }
-        let hole = self.shared.head.load(Relaxed) != self.position;
+        let hole = shared.head.load(Relaxed) != *position;
         if !hole {
-            happen(&self.on_empty);
+            self.happen();
+        }
+        hole
+    }
+}
+
+/// A ring's sides; none if no packet ever comes.
+pub(super) type RingProducer<P> = Side<Option<Ring<Box<Item>, P>>>;
+pub(super) type RingConsumer<P> = Side<Option<ring::Consumer<Box<Item>, P>>>;
+
+impl<P: Primitives> Queues<P> for Rings {
+    type Packet = Box<Item>;
+    type Producer = RingProducer<P>;
+    type Consumer = RingConsumer<P>;
+
+    fn queue(capacity: usize, positions: usize, happenings: Happenings) -> (RingProducer<P>, RingConsumer<P>) {
+        let (ring, consumer) = if positions == 0 {
+            (None, None)
+        } else {
+            // The second packet is in the next lap already.
+            let (ring, consumer) = Ring::model(capacity, capacity.next_power_of_two() - 1);
+            (Some(ring), Some(consumer))
+        };
+        (Side::new(ring, happenings.on_reserve), Side::new(consumer, happenings.on_empty))
+    }
+}
+
+impl<P: Primitives> BandProducer<Box<Item>> for RingProducer<P> {
+    fn enqueue<const N: usize>(&self, items: &mut ArrayVec<Box<Item>, N>) -> usize {
+        let Some(ring) = &self.queue else { return 0 };
+        match self.happening() {
+            Some(happening) => ring.enqueue_slowly(items, happening),
+            None => BandProducer::enqueue(ring, items),
+        }
+    }
+
+    fn set_limit(&self, limit: usize) {
+        self.queue.iter().for_each(|ring| ring.set_limit(limit));
+    }
+}
+
+impl<P: Primitives> BandConsumer<Box<Item>> for RingConsumer<P> {
+    fn dequeue<const N: usize>(&mut self, into: &mut ArrayVec<Box<Item>, N>, most: usize) -> usize {
+        self.queue.as_mut().map_or(0, |ring| BandConsumer::dequeue(ring, into, most))
+    }
+
+    fn hole(&self) -> bool {
+        let Some(ring) = &self.queue else { return false };
+        let hole = BandConsumer::hole(ring);
+        if !hole {
+            self.happen();
         }
         hole
     }
@@ -172,26 +268,26 @@ pub(super) struct Wire {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Script(pub(super) Arc<Mutex<Wire>>);
 
-impl Device<Item> for Script {
-    fn transmit<const N: usize>(&mut self, train: &mut ArrayVec<Item, N>) -> Room {
+impl<T: Borrow<Item> + Send> Device<T> for Script {
+    fn transmit<const N: usize>(&mut self, train: &mut ArrayVec<T, N>) -> Room {
         let mut wire = self.0.lock().unwrap();
-        assert!(!wire.cut, "AFTER THE END: {train:?}");
+        assert!(!wire.cut, "AFTER THE END: {} packets", train.len());
         let Answer { takes, room } = wire.answers.pop_front().unwrap_or(Answer { takes: N, room: Room::Left });
         let count = takes.min(train.len());
-        wire.sent.extend(train.drain(..count));
+        wire.sent.extend(train.drain(..count).map(|packet| *packet.borrow()));
         wire.trains.push(count);
         room
     }
 }
 
 /// Roots for tests.
-pub(super) struct Kit<P, S>(PhantomData<(P, S)>);
+pub(super) struct Kit<P, S, Q = Plain>(PhantomData<(P, S, Q)>);
 
-impl<P: Primitives, S: Safeguards> Parts for Kit<P, S> {
-    type Packet = Item;
+impl<P: Primitives, S: Safeguards, Q: Queues<P>> Parts for Kit<P, S, Q> {
+    type Packet = Q::Packet;
     type Device = Script;
-    type Producer = Producer<P>;
-    type Consumer = Consumer<P>;
+    type Producer = Q::Producer;
+    type Consumer = Q::Consumer;
     type Primitives = P;
     type Safeguards = S;
 }

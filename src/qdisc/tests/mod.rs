@@ -3,8 +3,10 @@
 mod bands;
 mod counting;
 mod kit;
+mod on_rings;
 mod order;
 mod ring;
 mod scenarios;
 mod stage;
+mod taken_down;
 mod without;

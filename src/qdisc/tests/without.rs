@@ -60,6 +60,9 @@ pub(super) const SLIP_STOP: Scene = Scene { answers: &[ONE, FULL], waker: true, 
 /// While an owner sends, a packet comes behind the reserved place of another producer, and a second one of its producer later.
 pub(super) const HOLE: Scene = Scene { producers: &[1, 1], behind_hole: true, ..SLIP };
 
+/// The same with one core less: the one that sends goes on itself then.
+pub(super) const SHORT_HOLE: Scene = Scene { follows: true, ..HOLE };
+
 #[test]
 fn s1_without_missed_it_is_stuck() {
     fails::<NoMissed>(&TWO, "STUCK");
@@ -125,6 +128,7 @@ fn s17_with_two_owners_state_is_shared() {
 #[test]
 fn s19_taking_a_hole_for_emptiness_reorders_but_not_without_bypass() {
     fails::<NoHoles>(&HOLE, "REORDER");
+    fails::<NoHoles>(&SHORT_HOLE, "REORDER");
     passes::<NoHoles>(&Scene { bypass: false, preemptions: 1, ..HOLE });
 }
 
