@@ -64,6 +64,12 @@ pub enum Command {
     /// Change neighbours
     #[command(subcommand, visible_alias = "neigh")]
     Neighbor(NeighborCommand),
+    /// Tune qdiscs while they work
+    #[command(subcommand)]
+    Qdisc(QdiscCommand),
+    /// Take ports up or down
+    #[command(subcommand)]
+    Port(PortCommand),
     /// Print a shell's completions of this command line
     Completions {
         /// For which shell
@@ -218,6 +224,28 @@ pub enum NeighborCommand {
     Del {
         /// ADDR [lladdr MAC] dev PORT
         #[arg(required = true, value_name = "NEIGHBOR")]
+        words: Vec<String>,
+    },
+}
+
+/// What to do with a qdisc.
+#[derive(Clone, Debug, Subcommand)]
+pub enum QdiscCommand {
+    /// Tune those of a port, or of one transmit queue: PORT[:QUEUE] [limit N] [bypass on|off]
+    Change {
+        /// PORT[:QUEUE] [limit N] [bypass on|off]
+        #[arg(required = true, value_name = "CHANGE")]
+        words: Vec<String>,
+    },
+}
+
+/// What to do with a port.
+#[derive(Clone, Debug, Subcommand)]
+pub enum PortCommand {
+    /// Take it up or down: PORT up|down
+    Set {
+        /// PORT up|down
+        #[arg(required = true, value_name = "SETTING")]
         words: Vec<String>,
     },
 }

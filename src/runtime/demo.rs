@@ -7,13 +7,11 @@
 use super::error::RuntimeError;
 use super::forwarder::Running;
 use super::plan::PoolPlan;
-use super::workers::Workers;
 use super::{daemon, machine, ports};
 use crate::config::{self, Config};
 use crate::datapath::Isa;
 use crate::drop_reason::DropReason;
 use crate::generate::{GeneratedFrame, Profile};
-use crate::tables::Tables;
 use crate::units::{MacAddr, PortId};
 use arrayvec::ArrayVec;
 use dpdk::ring::{Consumer, Producer};
@@ -73,10 +71,7 @@ pub fn demo(seconds: u64, json: bool) -> Result<(), RuntimeError> {
     let pool = pools.into_iter().next().ok_or_else(|| RuntimeError::Demo("there is no packet pool".to_owned()))?;
     let frames: Vec<Vec<GeneratedFrame>> =
         active.iter().enumerate().map(|(port, active)| frames(port, active.mac)).collect();
-    let mut tables = Tables::new(ports::for_tables(&config, &active), Box::new(std::thread::yield_now))?;
-    daemon::load(&mut tables, &config)?;
-    let workers = Workers::start(&config, &active, &tables.current(), Isa::detect())?;
-    let mut running = Running { workers, tables, ports: active, config };
+    let mut running = daemon::start_workers(config, active, Isa::detect())?;
 
     let shared = Arc::new(Shared::default());
     let (source_pool, source_shared) = (pool.clone(), shared.clone());
@@ -100,7 +95,7 @@ pub fn demo(seconds: u64, json: bool) -> Result<(), RuntimeError> {
     }
     shared.over.store(true, Relaxed);
     source.join().map_err(|_| RuntimeError::Demo("the source thread died: please report it".to_owned()))??;
-    running.workers.stop();
+    running.stop();
     let totals = Totals::of(&running, &shared);
     screen.summary(&running, &totals);
     let outcome = totals.check(&pool);
@@ -294,7 +289,7 @@ impl Screen {
         let Totals { offered, received, sent, dropped, returned, busy_cycles } = *totals;
         let cycles = busy_cycles as f64 / received.max(1) as f64;
         let dropped_for = |reason: DropReason| -> u64 {
-            running.workers.counters.iter().map(|worker| worker.drops(reason).get()).sum()
+            running.droppers().map(|worker| worker.drops(reason).get()).sum()
         };
         let reasons = || DropReason::ALL.iter().map(|&reason| (reason, dropped_for(reason))).filter(|(_, n)| *n > 0);
         if self.json {

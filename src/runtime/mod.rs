@@ -4,10 +4,12 @@
 //! queues (`buffers`), brings up what a configuration asks for (`plan`, `ports`, `workers`), and answers the
 //! control socket (`daemon`, `forwarder`).
 
+mod active;
 pub mod bench;
 mod buffers;
 mod daemon;
 mod demo;
+mod egress;
 mod error;
 mod forwarder;
 mod machine;
