@@ -288,9 +288,8 @@ impl Screen {
     fn summary(&mut self, running: &Running, totals: &Totals) {
         let Totals { offered, received, sent, dropped, returned, busy_cycles } = *totals;
         let cycles = busy_cycles as f64 / received.max(1) as f64;
-        let dropped_for = |reason: DropReason| -> u64 {
-            running.droppers().map(|worker| worker.drops(reason).get()).sum()
-        };
+        let dropped_for =
+            |reason: DropReason| -> u64 { running.droppers().map(|worker| worker.drops(reason).get()).sum() };
         let reasons = || DropReason::ALL.iter().map(|&reason| (reason, dropped_for(reason))).filter(|(_, n)| *n > 0);
         if self.json {
             let drops: serde_json::Map<_, _> =

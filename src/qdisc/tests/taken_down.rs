@@ -192,6 +192,7 @@ fn closed_and_opened<P: Model, S: Safeguards, Q: Queues<P>>(play: Closing) -> us
         if known {
             graces += 1;
             device.0.lock().unwrap().cut = true;
+            assert!(root.with_device(|_| ()).is_some(), "IN THE WAY: somebody sends");
             assert!(root.reset(&mut control), "IN THE WAY: nobody was to be there any more");
             let statistics = root.statistics();
             let sent = device.0.lock().unwrap().sent.len() as u64;
