@@ -6,9 +6,10 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use proptest::prelude::*;
 
-use super::kit::{Answer, Item, Kit, Script, queue};
+use super::kit::{Answer, Item, Kit, SEGMENTED, Script, queue};
 use super::stage::{BUSY, FULL};
-use crate::qdisc::{All, BandMap, Deferred, Packet, Room, Root, Settings, Total};
+use crate::qdisc::statistics::CoreCounters;
+use crate::qdisc::{All, BandMap, Deferred, Packet, Room, Root, Settings, Statistics, Total};
 use crate::sync::Native;
 
 type TestRoot = Root<Kit<Native, All>, 8>;
@@ -76,6 +77,55 @@ fn a_refused_packet_counts_as_sent_once_and_as_requeued_each_time() {
     assert_eq!((statistics.sent, statistics.bypassed), (total(0..4), total(0..3)));
     assert_eq!((statistics.backlog, statistics.requeues), (total(0..0), 4));
     assert_eq!((statistics.transmitted, statistics.doorbells), (total(0..4), 3));
+}
+
+#[test]
+fn a_packet_to_be_segmented_counts_as_sent_by_its_segments_and_waits_as_one() {
+    let (root, device) = root(true, 8, 64);
+    let mut core = Deferred::new(0, 1);
+    let number = 2 * SEGMENTED as u16;
+    let one = total(number..number + 1);
+    let three = Total { packets: 3, ..one };
+    root.give(&mut core, &mut best_effort(number..number + 1));
+    let statistics = root.statistics();
+    assert_eq!((statistics.bypassed, statistics.sent, statistics.transmitted), (three, three, one));
+    root.set_bypass(false);
+    device.0.lock().unwrap().answers.push_back(BUSY);
+    root.give(&mut core, &mut best_effort(number..number + 1));
+    let statistics = root.statistics();
+    assert_eq!((statistics.bands[1].queued, statistics.bands[1].sent), (one, three));
+    assert_eq!((statistics.backlog, statistics.requeues), (one, 1));
+    assert_eq!(statistics.sent.packets, 6);
+}
+
+#[test]
+fn a_sum_in_which_the_core_that_subtracts_is_read_first_is_not_below_zero() {
+    let core = CoreCounters::default();
+    core.bands[1].dequeued.add(1, 60);
+    core.bands[2].enqueued.add(3, 180);
+    let statistics = Statistics::sum([&core]);
+    assert_eq!(statistics.bands.map(|band| band.backlog.packets), [0, 0, 3]);
+    assert_eq!(statistics.backlog, Total { packets: 2, bytes: 120 });
+    core.retried.add(5, 300);
+    assert_eq!(Statistics::sum([&core]).backlog, Total::default());
+}
+
+#[test]
+fn what_a_reset_frees_counts_in_its_band() {
+    let (root, device) = root(true, 8, 64);
+    let (mut core, mut control) = (Deferred::new(0, 1), Deferred::new(1, 1));
+    device.0.lock().unwrap().answers.push_back(FULL);
+    root.give(&mut core, &mut best_effort(0..1));
+    for class in [0x10, 0, 0x08] {
+        root.give(&mut core, &mut [Item { sender: 0, number: 1, class }].into_iter().collect());
+    }
+    assert_eq!(root.statistics().bands.map(|band| band.backlog), [total(1..2); 3]);
+    root.deactivate();
+    assert!(root.reset(&mut control));
+    let statistics = root.statistics();
+    assert_eq!(statistics.bands.map(|band| band.backlog), [Total::default(); 3]);
+    assert_eq!(statistics.backlog, Total::default());
+    assert_eq!(statistics.purged, Total { packets: 4, bytes: 60 + 3 * 61 });
 }
 
 /// Things that happen.

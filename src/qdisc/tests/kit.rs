@@ -13,6 +13,9 @@ use crate::qdisc::{BandConsumer, BandProducer, Deferred, Device, Packet, Parts, 
 use crate::queue::{self as ring, Ring};
 use crate::sync::{Atomic, Primitives};
 
+/// Packets with this number are to be segmented into two, and so on.
+pub(super) const SEGMENTED: u32 = 20_000;
+
 /// A packet: who sends it, its number among those of the sender, and its traffic class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item {
@@ -39,6 +42,10 @@ impl Packet for Item {
     fn traffic_class(&self) -> u8 {
         self.class
     }
+
+    fn segments(&self) -> u32 {
+        1 + u32::from(self.number) / SEGMENTED
+    }
 }
 
 impl Packet for Box<Item> {
@@ -48,6 +55,10 @@ impl Packet for Box<Item> {
 
     fn traffic_class(&self) -> u8 {
         self.class
+    }
+
+    fn segments(&self) -> u32 {
+        (**self).segments()
     }
 }
 

@@ -7,6 +7,7 @@ mod on_rings;
 mod order;
 mod ring;
 mod scenarios;
+mod several;
 mod stage;
 mod taken_down;
 mod without;
