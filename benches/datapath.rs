@@ -172,8 +172,7 @@ fn main() {
             });
             let counters = Arc::new(WorkerCounters::new(CoreId(0), 1));
             let input = Input { ingress: Ingress { port, mac }, queue: Rx };
-            let mut worker =
-                Worker::new(vec![input], Outputs::direct([Tx]), current.clone(), counters.clone(), isa);
+            let mut worker = Worker::new(vec![input], Outputs::direct([Tx]), current.clone(), counters.clone(), isa);
             let mut burst = Burst::new();
             let around = least(|| {
                 Rx.receive(&mut burst, SMALL_BURST);

@@ -229,7 +229,10 @@ mod tests {
         assert_eq!(json["runtime"]["worker_cores"], serde_json::json!([1, 2]));
         assert_eq!(json["runtime"]["memory"], "512M");
         let qdisc = &json["port"][0]["qdisc"];
-        assert_eq!((&qdisc["kind"], &qdisc["limit"], &qdisc["bypass"]), (&"pfifo_fast".into(), &300.into(), &false.into()));
+        assert_eq!(
+            (&qdisc["kind"], &qdisc["limit"], &qdisc["bypass"]),
+            (&"pfifo_fast".into(), &300.into(), &false.into())
+        );
         assert_eq!(json["port"][0]["queue_map"], serde_json::json!([[0, 1], [1, 2]]));
         assert_eq!(
             json["route"][0],

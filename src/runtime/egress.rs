@@ -157,7 +157,8 @@ impl Egress {
     /// Gives a port's queues their devices again and lets them send.
     pub fn activate(&mut self, port: PortId, active: &ActivePort) -> Result<(), PortError> {
         let roots: Vec<_> = self.queued(port).cloned().collect();
-        let queues = (0..roots.len() as u16).map(|number| active.take_tx_queue(number)).collect::<Result<Vec<_>, _>>()?;
+        let queues =
+            (0..roots.len() as u16).map(|number| active.take_tx_queue(number)).collect::<Result<Vec<_>, _>>()?;
         for (root, queue) in roots.iter().zip(queues) {
             let mut queue = Some(queue);
             soon(|| root.with_device(|device| device.queue = queue.take()));

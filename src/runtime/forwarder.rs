@@ -9,9 +9,9 @@ use crate::config::{Config, Qdisc, RouteAction};
 use crate::control::backend::{Existing, Forwarder, Refusal};
 use crate::control::protocol::{NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
 use crate::control::report::{
-    Admin, Amount, BandReport, ConfigReport, CoreDrops, CoreReport, DropReport, LinkReport, NeighborReport, NeighborState,
-    NextHopReport, Origin, PortQueue, PortReport, PortRx, PortTx, QueueReport, RouteGetReport, RouteKind, RouteReport,
-    VersionReport,
+    Admin, Amount, BandReport, ConfigReport, CoreDrops, CoreReport, DropReport, LinkReport, NeighborReport,
+    NeighborState, NextHopReport, Origin, PortQueue, PortReport, PortRx, PortTx, QueueReport, RouteGetReport,
+    RouteKind, RouteReport, VersionReport,
 };
 use crate::counter::Counter;
 use crate::datapath::counters::{PortCounters, WorkerCounters};

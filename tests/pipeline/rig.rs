@@ -272,12 +272,7 @@ fn found(counters: &WorkerCounters, statistics: &[Statistics], queues: &[MemoryQ
         let tx = (statistics.transmitted.packets, statistics.transmitted.bytes);
         assert_eq!(tx, (queue.packets.len() as u64, bytes));
         assert!(statistics.doorbells > 0 || queue.packets.is_empty());
-        PortAccount {
-            rx: (counters.rx_packets.get(), counters.rx_bytes.get()),
-            tx,
-            refused: statistics.dropped,
-            sent,
-        }
+        PortAccount { rx: (counters.rx_packets.get(), counters.rx_bytes.get()), tx, refused: statistics.dropped, sent }
     };
     let drops = DropReason::ALL.iter().map(|reason| (reason.name(), counters.drops(*reason).get()));
     Account {

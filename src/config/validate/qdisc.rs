@@ -29,7 +29,10 @@ pub(super) fn transmit_queues(port: &Port<'_>, workers: &Workers, log: &mut Log<
         && value < workers_count
         && qdisc(port) == Qdisc::Noqueue
     {
-        let what = format!("{workers_count} workers cannot share {value} transmit queue{}: noqueue has no lock", plural(value));
+        let what = format!(
+            "{workers_count} workers cannot share {value} transmit queue{}: noqueue has no lock",
+            plural(value)
+        );
         log.error(offset, what, format!("tx_queues = {workers_count}, or kind = \"pfifo_fast\" in [port.qdisc]"));
     }
     port.tx_queues.or(workers_count)
