@@ -32,9 +32,9 @@ fn run(cli: &Cli) -> Result<(), Failure> {
 #[cfg(feature = "dpdk")]
 mod forwarder {
     use std::time::Duration;
-    use thruway::cli::{BenchArgs, BenchSuite, Cli, DemoArgs, Failure, MeasureArgs, RunArgs};
+    use thruway::cli::{BenchArgs, BenchSuite, Cli, DemoArgs, Failure, ForwardArgs, MeasureArgs, QueueArgs, RunArgs};
     use thruway::config;
-    use thruway::runtime::bench::{self, Case, ForwardOptions};
+    use thruway::runtime::bench::{self, Case, ForwardOptions, QueueOptions, Suite};
     use thruway::runtime::{self, RuntimeError};
 
     fn failed(error: RuntimeError) -> Failure {
@@ -54,15 +54,22 @@ mod forwarder {
     }
 
     pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
-        match &args.suite {
-            BenchSuite::Forward(args) => {
-                let cases = args.case.iter().map(|name| cases(name)).collect::<Result<Vec<_>, _>>()?.concat();
-                let duration = Duration::from_millis(args.milliseconds);
-                let options = ForwardOptions { cases, starts: args.starts, duration, json: args.json.clone() };
-                bench::forward(&options).map_err(failed)
-            }
-            BenchSuite::Measure(args) => measure(args),
-        }
+        let (suite, json) = match &args.suite {
+            BenchSuite::Forward(args) => (forward(args)?, &args.json),
+            BenchSuite::Queue(args) => (queue(args), &args.json),
+            BenchSuite::Measure(args) => return measure(args),
+        };
+        bench::run(&[suite], json.as_deref()).map_err(failed)
+    }
+
+    fn forward(args: &ForwardArgs) -> Result<Suite, Failure> {
+        let cases = args.case.iter().map(|name| cases(name)).collect::<Result<Vec<_>, _>>()?.concat();
+        let duration = Duration::from_millis(args.milliseconds);
+        Ok(Suite::Forward(ForwardOptions { cases, starts: args.starts, duration }))
+    }
+
+    fn queue(args: &QueueArgs) -> Suite {
+        Suite::Queue(QueueOptions { rounds: args.rounds, duration: Duration::from_millis(args.milliseconds) })
     }
 
     fn measure(args: &MeasureArgs) -> Result<(), Failure> {

@@ -106,6 +106,8 @@ pub struct BenchArgs {
 pub enum BenchSuite {
     /// The forwarding path, beside dpdk-testpmd where that is installed
     Forward(ForwardArgs),
+    /// The ring between threads, beside rte_ring and others
+    Queue(QueueArgs),
     /// One process's part of it, as JSON
     #[command(hide = true)]
     Measure(MeasureArgs),
@@ -124,6 +126,20 @@ pub struct ForwardArgs {
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
     pub milliseconds: u64,
     /// Write the figures to FILE as JSON; without FILE, print them instead of the table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// Arguments of `thruway bench queue`.
+#[derive(Clone, Debug, Args)]
+pub struct QueueArgs {
+    /// How often everything is measured; the figures are medians
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// How many milliseconds each measurement takes
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub milliseconds: u64,
+    /// Write the figures to FILE as JSON; without FILE, print them instead of the tables
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
 }
@@ -264,6 +280,29 @@ mod tests {
             assert!(watch(&["--watch", bad]).is_err(), "{bad}");
         }
     }
+
+    #[cfg(feature = "dpdk")]
+    #[test]
+    fn the_queue_suite_takes_rounds_and_milliseconds() {
+        let queue = |words: &[&str]| {
+            let all = ["thruway", "bench", "queue"].iter().chain(words);
+            match Cli::try_parse_from(all).map(|cli| cli.command) {
+                Ok(Command::Bench(BenchArgs { suite: BenchSuite::Queue(args) })) => {
+                    Ok((args.rounds, args.milliseconds, args.json.map(|path| path.display().to_string())))
+                }
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        assert_eq!(queue(&[]), Ok((15, 10, None)));
+        let words = ["--rounds", "3", "--milliseconds", "7", "--json", "x.json"];
+        assert_eq!(queue(&words), Ok((3, 7, Some("x.json".to_owned()))));
+        assert_eq!(queue(&["--json"]), Ok((15, 10, Some("-".to_owned()))));
+        for bad in [["--rounds", "0"], ["--milliseconds", "0"], ["--rounds", "x"], ["--html", "x.html"]] {
+            assert!(queue(&bad).is_err(), "{bad:?}");
+        }
+    }
+
     #[cfg(feature = "dpdk")]
     #[test]
     fn figures_are_not_hidden_among_messages() {

@@ -83,7 +83,7 @@ impl Failure {
 fn known_elsewhere(command: &[&str], word: &str) -> Option<String> {
     const NO_COMMANDS: [&str; 11] =
         ["police", "qdisc", "bql", "port", "reload", "top", "capture", "trace", "gen", "rfc2544", "doctor"];
-    const NO_SUITES: [&str; 5] = ["qdisc", "queue", "police", "bql", "all"];
+    const NO_SUITES: [&str; 4] = ["qdisc", "police", "bql", "all"];
     let not_yet = |name: &str| Some(format!("not supported yet: {name}"));
     match (command, word) {
         (["thruway"], word) if NO_COMMANDS.contains(&word) => not_yet(word),

@@ -15,7 +15,7 @@ mod words;
 
 pub use args::{
     BenchArgs, BenchSuite, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs, MeasureArgs, NeighborCommand,
-    RouteCommand, RunArgs, ShowArgs,
+    QueueArgs, RouteCommand, RunArgs, ShowArgs,
 };
 pub use failure::Failure;
 
