@@ -12,8 +12,6 @@ use super::root::{Parts, Root};
 pub struct Deferred {
     /// Which of the per-core counters are this core's.
     slot: usize,
-    /// The time at the start of this turn.
-    now: u64,
     scheduled: Vec<usize>,
     /// Those scheduled before this turn: what is scheduled in the course of it waits for the next.
     running: Vec<usize>,
@@ -24,25 +22,31 @@ pub struct Deferred {
 #[derive(Clone, Copy, Debug)]
 struct Retry {
     queue: usize,
-    at: u64,
+    /// How long it is left alone.
+    interval: u64,
+    /// The time for it, from the end of a turn on.
+    at: Option<u64>,
 }
 
 impl Deferred {
     /// For the core that has the counters `slot`, which no other may have, and `queues` queues.
     pub fn new(slot: usize, queues: usize) -> Self {
         let list = || Vec::with_capacity(queues);
-        Self { slot, now: 0, scheduled: list(), running: list(), retries: Vec::with_capacity(queues) }
+        Self { slot, scheduled: list(), running: list(), retries: Vec::with_capacity(queues) }
     }
 
     /// Runs what has been scheduled, and tries stopped devices whose time has come. Never waits.
     ///
-    /// `now` is the time, in the unit that the roots' retry interval has; it wraps. `roots` is the list of all queues, each at the
-    /// position that it was given.
+    /// `clock` tells the time, in the unit that the roots' retry interval has, and is asked only if there is something to do; it
+    /// wraps. `roots` is the list of all queues, each at the position that it was given.
     #[inline]
-    pub fn turn<K: Parts, const N: usize>(&mut self, now: u64, roots: &[impl Borrow<Root<K, N>>]) {
-        self.now = now;
+    pub fn turn<K: Parts, const N: usize>(
+        &mut self,
+        clock: impl FnOnce() -> u64,
+        roots: &[impl Borrow<Root<K, N>>],
+    ) {
         if !self.is_idle() {
-            self.run_list(roots);
+            self.run_list(clock(), roots);
         }
     }
 
@@ -60,16 +64,17 @@ impl Deferred {
 
     #[cold]
     #[inline(never)]
-    fn run_list<K: Parts, const N: usize>(&mut self, roots: &[impl Borrow<Root<K, N>>]) {
-        let mut at = 0;
-        while let Some(&retry) = self.retries.get(at) {
-            if (self.now.wrapping_sub(retry.at)).cast_signed() < 0 {
-                at += 1;
+    fn run_list<K: Parts, const N: usize>(&mut self, now: u64, roots: &[impl Borrow<Root<K, N>>]) {
+        let mut next = 0;
+        while let Some(retry) = self.retries.get(next) {
+            // Those put on the list meanwhile have no time yet.
+            if retry.at.is_none_or(|at| now.wrapping_sub(at).cast_signed() < 0) {
+                next += 1;
                 continue;
             }
-            self.retries.swap_remove(at);
-            if let Some(root) = roots.get(retry.queue) {
-                root.borrow().wake(self);
+            let queue = self.retries.remove(next).queue;
+            if let Some(root) = roots.get(queue) {
+                root.borrow().retry(self);
             }
         }
         std::mem::swap(&mut self.scheduled, &mut self.running);
@@ -80,6 +85,9 @@ impl Deferred {
             }
         }
         self.running = running;
+        for retry in &mut self.retries {
+            retry.at.get_or_insert(now.wrapping_add(retry.interval));
+        }
     }
 
     pub(super) fn slot(&self) -> usize {
@@ -90,12 +98,9 @@ impl Deferred {
         self.scheduled.push(queue);
     }
 
-    /// Has the device of a queue tried again after `interval`.
+    /// Has the device of a queue tried again when `interval` has passed after the next turn.
     pub(super) fn retry(&mut self, queue: usize, interval: u64) {
-        let at = self.now.wrapping_add(interval);
-        match self.retries.iter_mut().find(|retry| retry.queue == queue) {
-            Some(retry) => retry.at = at,
-            None => self.retries.push(Retry { queue, at }),
-        }
+        self.retries.retain(|retry| retry.queue != queue);
+        self.retries.push(Retry { queue, interval, at: None });
     }
 }

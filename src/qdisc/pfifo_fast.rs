@@ -4,13 +4,16 @@ use arrayvec::ArrayVec;
 
 use super::Packet;
 use super::band::{Band, BandMap};
-use super::statistics::CoreCounters;
+use super::statistics::{CoreCounters, Total};
 
 /// The producers' side of a band's queue. Any number of cores use it at the same time.
 pub trait BandProducer<T>: Send + Sync {
     /// Moves items from the front of `items` into the queue, as many as there is room for, and says how many. The others stay in
     /// order. Never waits.
     fn enqueue<const N: usize>(&self, items: &mut ArrayVec<T, N>) -> usize;
+
+    /// Lets in so many items from now on, or as many as there are places if that is less. Those inside stay.
+    fn set_limit(&self, limit: usize);
 }
 
 /// The consumer's side of a band's queue, which the owner of the run lock has.
@@ -33,11 +36,6 @@ pub(super) struct Producers<I> {
 /// The owner's side of the bands.
 pub(super) struct Consumers<O> {
     bands: [O; Band::COUNT],
-}
-
-/// The bytes of several packets.
-pub(super) fn bytes<T: Packet>(packets: &[T]) -> u64 {
-    packets.iter().map(|packet| u64::from(packet.bytes())).sum()
 }
 
 /// The packets on the wire that several packets become.
@@ -73,6 +71,13 @@ impl<I> Producers<I> {
         }
     }
 
+    pub(super) fn set_limit<T>(&self, limit: usize)
+    where
+        I: BandProducer<T>,
+    {
+        self.bands.iter().for_each(|band| band.set_limit(limit));
+    }
+
     #[inline(always)]
     fn band(&self, packet: &impl Packet) -> Band {
         self.map.band(packet.traffic_class())
@@ -83,10 +88,10 @@ impl<I> Producers<I> {
         I: BandProducer<T>,
     {
         // Lengths are read before the packets are given away: another core may have sent and freed them since.
-        let offered = bytes(packets);
+        let offered = Total::of(packets).bytes;
         let count = self.bands[band as usize].enqueue(packets) as u64;
         let counters = &counters.bands[band as usize];
-        counters.enqueued.add(count, offered - bytes(packets));
+        counters.enqueued.add(count, offered - Total::of(packets).bytes);
         counters.dropped.add(packets.len() as u64);
     }
 }

@@ -11,6 +11,10 @@ impl<T: Item, P: Primitives> BandProducer<T> for Ring<T, P> {
     fn enqueue<const N: usize>(&self, items: &mut ArrayVec<T, N>) -> usize {
         Ring::enqueue(self, items)
     }
+
+    fn set_limit(&self, limit: usize) {
+        Ring::set_limit(self, limit);
+    }
 }
 
 impl<T: Item, P: Primitives> BandConsumer<T> for Consumer<T, P> {

@@ -9,10 +9,10 @@ use crossbeam_utils::CachePadded;
 
 use super::band::{Band, BandMap};
 use super::deferred::Deferred;
-use super::pfifo_fast::{BandConsumer, BandProducer, Consumers, Producers, bytes, segments};
+use super::pfifo_fast::{BandConsumer, BandProducer, Consumers, Producers, segments};
 use super::run::{Flags, Owner, RunLock};
 use super::safeguards::{LeftBehind, Safeguards};
-use super::statistics::{CoreCounters, Statistics};
+use super::statistics::{CoreCounters, Statistics, Total};
 use super::{Device, Packet, Room};
 use crate::sync::{Atomic, Primitives};
 
@@ -94,7 +94,8 @@ impl<K: Parts, const N: usize> Root<K, N> {
 
     /// Sends a group of packets, or leaves it to whoever is sending. Never waits.
     ///
-    /// What stays in `packets` is dropped for lack of room in its band, and has been counted; the caller frees it.
+    /// `bytes` is the sum of [`Packet::bytes`], which the caller knows. What stays in `packets` is dropped for lack of room in
+    /// its band, and has been counted; the caller frees it.
     ///
     /// Packets of one band that are given by one core leave in order.
     ///
@@ -102,14 +103,14 @@ impl<K: Parts, const N: usize> Root<K, N> {
     ///
     /// If the root was not made for so many cores as `core` is of.
     #[inline]
-    pub fn transmit(&self, core: &mut Deferred, packets: &mut ArrayVec<K::Packet, N>) {
+    pub fn transmit(&self, core: &mut Deferred, packets: &mut ArrayVec<K::Packet, N>, bytes: u64) {
         if packets.is_empty() {
             return;
         }
         if self.bypass.load(Relaxed)
             && let Some(owner) = self.run.bypass()
         {
-            self.pass_by(owner, core, packets);
+            self.pass_by(owner, core, packets, bytes);
             return;
         }
         self.bands.enqueue(packets, self.counters(core));
@@ -148,6 +149,12 @@ impl<K: Parts, const N: usize> Root<K, N> {
         self.bypass.load(Relaxed)
     }
 
+    /// Lets in so many packets per band from now on, or as many as there are places if that is less. Those inside stay, even if
+    /// they are more. At any time.
+    pub fn set_limit(&self, limit: usize) {
+        self.bands.set_limit(limit);
+    }
+
     /// What all cores have counted.
     pub fn statistics(&self) -> Statistics {
         Statistics::sum(self.counters.iter().map(|counters| &**counters))
@@ -173,12 +180,14 @@ impl<K: Parts, const N: usize> Root<K, N> {
             self.stopped.swap(0, Relaxed);
             // Before the scan: what is enqueued too late to be found leaves a flag.
             flags.clear();
-            counters.purged.add(state.requeued.len() as u64, bytes(&state.requeued));
+            let requeued = Total::of(&state.requeued);
+            counters.purged.add(requeued.packets, requeued.bytes);
             state.requeued.clear();
             loop {
                 let mut train = ArrayVec::<K::Packet, N>::new();
                 state.bands.dequeue(&mut train, N, |band, taken| {
-                    counters.bands[band as usize].purged.add(taken.len() as u64, bytes(taken));
+                    let taken = Total::of(taken);
+                    counters.bands[band as usize].purged.add(taken.packets, taken.bytes);
                 });
                 if train.is_empty() {
                     return !state.bands.hole();
@@ -203,26 +212,37 @@ impl<K: Parts, const N: usize> Root<K, N> {
         self.run(core);
     }
 
+    /// The device has been left alone for a while: asks it again.
+    pub(super) fn retry(&self, core: &mut Deferred) {
+        if self.stopped.swap(0, Relaxed) != 0 {
+            self.run(core);
+        }
+    }
+
     #[inline(always)]
     fn counters(&self, core: &Deferred) -> &CoreCounters {
         &self.counters[core.slot()]
     }
 
     #[inline(always)]
-    fn pass_by(&self, mut owner: RootOwner<'_, K, N>, core: &mut Deferred, packets: &mut ArrayVec<K::Packet, N>) {
-        self.counters(core).bypassed.add(segments(packets), bytes(packets));
+    fn pass_by(
+        &self,
+        mut owner: RootOwner<'_, K, N>,
+        core: &mut Deferred,
+        packets: &mut ArrayVec<K::Packet, N>,
+        bytes: u64,
+    ) {
+        self.counters(core).bypassed.add(segments(packets), bytes);
+        let offered = Total { packets: packets.len() as u64, bytes };
         let all = owner.with(|state, flags| {
-            if self.is_stopped() {
-                self.blocked(&flags);
-            } else {
-                self.hand_over(&mut state.device, packets, core);
-            }
+            let room =
+                if self.is_stopped() { Room::Full } else { self.hand_over(&mut state.device, packets, offered, core) };
             if packets.is_empty() {
                 return true;
             }
             // The list was empty, or a flag had been set.
             state.requeued.extend(packets.drain(..));
-            self.requeued(state, &flags, core);
+            self.requeued(state, room, &flags, core);
             false
         });
         if all {
@@ -257,18 +277,27 @@ impl<K: Parts, const N: usize> Root<K, N> {
                 self.blocked(flags);
                 return;
             }
-            let counters = self.counters(core);
-            if state.requeued.is_empty() {
-                if !self.next_train(state, flags, counters, quota) {
+            let is_retry = !state.requeued.is_empty();
+            let offered = if is_retry {
+                Total::of(&state.requeued)
+            } else {
+                match self.next_train(state, flags, self.counters(core), quota) {
+                    Some(offered) => offered,
+                    None => return,
+                }
+            };
+            quota = quota.saturating_sub(state.requeued.len());
+            let room = self.hand_over(&mut state.device, &mut state.requeued, offered, core);
+            if is_retry {
+                if room == Room::Full && state.requeued.len() as u64 == offered.packets {
+                    // It still is full. This was a look at the device, no way out of the list and back.
+                    self.blocked(flags);
                     return;
                 }
-            } else {
-                counters.retried.add(state.requeued.len() as u64, bytes(&state.requeued));
+                self.counters(core).retried.add(offered.packets, offered.bytes);
             }
-            quota = quota.saturating_sub(state.requeued.len());
-            self.hand_over(&mut state.device, &mut state.requeued, core);
             if !state.requeued.is_empty() {
-                self.requeued(state, flags, core);
+                self.requeued(state, room, flags, core);
                 return;
             }
             if quota == 0 {
@@ -278,7 +307,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
         }
     }
 
-    /// Takes a train from the bands. `false`: there is none, and the owner leaves.
+    /// Takes a train from the bands. `None`: there is none, and the owner leaves.
     #[inline(always)]
     fn next_train(
         &self,
@@ -286,24 +315,27 @@ impl<K: Parts, const N: usize> Root<K, N> {
         flags: &Flags<'_, K::Primitives>,
         counters: &CoreCounters,
         most: usize,
-    ) -> bool {
+    ) -> Option<Total> {
         let (mut hole_pauses, mut linger_pauses) = (K::Safeguards::HOLE_PAUSES, K::Safeguards::LINGER_PAUSES);
         let mut cleared = false;
         loop {
+            let mut train = Total::default();
             state.bands.dequeue(&mut state.requeued, most, |band, taken| {
                 let counters = &counters.bands[band as usize];
-                counters.dequeued.add(taken.len() as u64, bytes(taken));
+                let total = Total::of(taken);
+                counters.dequeued.add(total.packets, total.bytes);
                 counters.segments.add(segments(taken));
+                train.add(total);
             });
             if !state.requeued.is_empty() {
-                return true;
+                return Some(train);
             }
             if K::Safeguards::HOLES && state.bands.hole() {
                 // Behind an unwritten place there may be packets of others, who must not pass them by. Whoever has reserved it
                 // runs the queue once it is written.
                 if hole_pauses == 0 {
                     flags.drain();
-                    return false;
+                    return None;
                 }
                 hole_pauses -= 1;
                 K::Primitives::spin_loop();
@@ -311,13 +343,13 @@ impl<K: Parts, const N: usize> Root<K, N> {
                 flags.clear();
                 cleared = true;
                 if !K::Safeguards::RESCAN {
-                    return false;
+                    return None;
                 }
             } else if cleared && linger_pauses > 0 {
                 linger_pauses -= 1;
                 K::Primitives::spin_loop();
             } else {
-                return false;
+                return None;
             }
         }
     }
@@ -336,19 +368,35 @@ impl<K: Parts, const N: usize> Root<K, N> {
         }
     }
 
+    /// Gives a train to the device, of so many packets and bytes. What it does not take stays.
     #[inline(always)]
-    fn hand_over(&self, device: &mut K::Device, train: &mut ArrayVec<K::Packet, N>, core: &mut Deferred) {
-        self.counters(core).doorbells.add(1);
-        if device.transmit(train) == Room::Full && self.stopped.swap(1, Relaxed) == 0 {
+    fn hand_over(
+        &self,
+        device: &mut K::Device,
+        train: &mut ArrayVec<K::Packet, N>,
+        offered: Total,
+        core: &mut Deferred,
+    ) -> Room {
+        let room = device.transmit(train);
+        let left = if train.is_empty() { Total::default() } else { Total::of(train) };
+        let counters = self.counters(core);
+        counters.transmitted.add(offered.packets - left.packets, offered.bytes - left.bytes);
+        counters.doorbells.add(u64::from(left.packets < offered.packets));
+        if room == Room::Full && self.stopped.swap(1, Relaxed) == 0 {
             core.retry(self.id, self.retry_interval);
         }
+        room
     }
 
-    /// Counts the packets on the requeue list as such.
+    /// Counts the packets on the requeue list as such, and has them sent later.
     #[cold]
-    fn requeued(&self, state: &State<K, N>, flags: &Flags<'_, K::Primitives>, core: &mut Deferred) {
-        self.counters(core).requeued.add(state.requeued.len() as u64, bytes(&state.requeued));
-        self.leave_behind(K::Safeguards::ON_REQUEUE, flags, core);
+    fn requeued(&self, state: &State<K, N>, room: Room, flags: &Flags<'_, K::Primitives>, core: &mut Deferred) {
+        let requeued = Total::of(&state.requeued);
+        self.counters(core).requeued.add(requeued.packets, requeued.bytes);
+        match room {
+            Room::Full => self.blocked(flags),
+            Room::Left => self.leave_behind(K::Safeguards::ON_REQUEUE, flags, core),
+        }
     }
 
     fn leave_behind(&self, step: LeftBehind, flags: &Flags<'_, K::Primitives>, core: &mut Deferred) {

@@ -15,6 +15,7 @@
 
 use crate::counter::Counter;
 
+use super::Packet;
 use super::band::Band;
 
 /// Packets and their bytes.
@@ -33,15 +34,17 @@ pub struct Statistics {
     pub sent: Total,
     /// Of these, those that never were in a band.
     pub bypassed: Total,
+    /// Taken by the device. Each packet counts as one.
+    pub transmitted: Total,
     /// Waiting: in the bands, or refused by the device.
     pub backlog: Total,
     /// Dropped as their band was full.
     pub dropped: u64,
-    /// Refusals by the device. A packet refused twice counts twice.
+    /// Refusals by the device. A packet refused twice counts twice, but not when a full device is found still full.
     pub requeues: u64,
     /// Freed by a reset.
     pub purged: Total,
-    /// Calls of the device.
+    /// Calls of the device by which it took something.
     pub doorbells: u64,
     /// How often the queue was put on a core's list.
     pub reschedules: u64,
@@ -88,6 +91,7 @@ pub(super) struct CoreCounters {
     pub(super) bands: [BandCounters; Band::COUNT],
     /// Segments, and bytes.
     pub(super) bypassed: TotalCounter,
+    pub(super) transmitted: TotalCounter,
     pub(super) requeued: TotalCounter,
     /// Offered to the device again.
     pub(super) retried: TotalCounter,
@@ -110,7 +114,12 @@ impl TotalCounter {
 }
 
 impl Total {
-    fn add(&mut self, other: Self) {
+    /// Of several packets, each as one.
+    pub(super) fn of<T: Packet>(packets: &[T]) -> Self {
+        Self { packets: packets.len() as u64, bytes: packets.iter().map(|packet| u64::from(packet.bytes())).sum() }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
         self.packets = self.packets.wrapping_add(other.packets);
         self.bytes = self.bytes.wrapping_add(other.bytes);
     }
@@ -133,6 +142,7 @@ impl Statistics {
         let mut all = Self::default();
         for core in cores {
             all.bypassed.add(core.bypassed.get());
+            all.transmitted.add(core.transmitted.get());
             all.backlog.add(core.requeued.get());
             all.backlog.subtract(core.retried.get());
             all.backlog.subtract(core.purged.get());

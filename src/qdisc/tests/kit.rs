@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use arrayvec::ArrayVec;
 
 use crate::qdisc::safeguards::Safeguards;
-use crate::qdisc::{BandConsumer, BandProducer, Device, Packet, Parts, Room};
+use crate::qdisc::{BandConsumer, BandProducer, Deferred, Device, Packet, Parts, Room, Root, Total};
 use crate::sync::{Atomic, Primitives};
 
 /// A packet: who sends it, its number among those of the sender, and its traffic class.
@@ -116,6 +116,8 @@ impl<P: Primitives> BandProducer<Item> for Producer<P> {
             }
         }
     }
+
+    fn set_limit(&self, _: usize) {}
 }
 
 impl<P: Primitives> BandConsumer<Item> for Consumer<P> {
@@ -192,4 +194,12 @@ impl<P: Primitives, S: Safeguards> Parts for Kit<P, S> {
     type Consumer = Consumer<P>;
     type Primitives = P;
     type Safeguards = S;
+}
+
+impl<K: Parts, const N: usize> Root<K, N> {
+    /// Sends packets, once their bytes are known.
+    pub(super) fn give(&self, core: &mut Deferred, packets: &mut ArrayVec<K::Packet, N>) {
+        let bytes = Total::of(packets).bytes;
+        self.transmit(core, packets, bytes);
+    }
 }

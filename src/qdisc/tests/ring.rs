@@ -84,12 +84,12 @@ fn flows_of_several_cores_through_one_queue_stay_whole_and_in_order() {
                     let (mut core, mut number, mut turn) = (Deferred::new(flow, 1), 0, 0_u64);
                     while !stop.load(Relaxed) {
                         turn += 1;
-                        core.turn(turn, std::slice::from_ref(root));
+                        core.turn(|| turn, std::slice::from_ref(root));
                         // Bursts of any size, then a pause, so that the queue is empty as often as not.
                         let size = 1 + (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59);
                         let mut group: ArrayVec<_, GROUP> =
                             (number..number + size).map(|number| Box::new(Numbered { flow, number })).collect();
-                        root.transmit(&mut core, &mut group);
+                        root.give(&mut core, &mut group);
                         // What there is no room for is given again under its number.
                         number += size - group.len() as u64;
                         (0..turn % 64 * 4).for_each(|_| std::hint::spin_loop());
@@ -98,7 +98,7 @@ fn flows_of_several_cores_through_one_queue_stay_whole_and_in_order() {
                     let deadline = Instant::now() + Duration::from_secs(20);
                     while root.statistics().backlog.packets != 0 && Instant::now() < deadline {
                         turn += 1;
-                        core.turn(turn, std::slice::from_ref(root));
+                        core.turn(|| turn, std::slice::from_ref(root));
                         thread::yield_now();
                     }
                     number

@@ -79,7 +79,7 @@ fn taken_down<S: Safeguards>() -> Result<(), String> {
         let (root, device) = root::<Loom, S>(3, 2, true, 64, |_, _| {});
         device.0.lock().unwrap().answers.push_back(BUSY);
         let mut runner = Deferred::new(1, 1);
-        root.transmit(&mut runner, &mut packets(0, [0]));
+        root.give(&mut runner, &mut packets(0, [0]));
         let ends: [Box<dyn FnOnce()>; 2] = [
             Box::new(Loom::spawn({
                 let root = root.clone();
@@ -162,14 +162,14 @@ fn s22_a_stopped_device_is_not_run_over_and_over() {
         produce(&root, &mut Deferred::new(0, 1), 0, 0..2, 1);
         end();
         let reschedules = root.statistics().reschedules;
-        // One after the refusal; and one for each group that found another core at it.
-        assert!(reschedules <= 1 + 4, "LIVELOCK: {reschedules} runs for 4 groups");
-        assert_eq!(root.statistics().doorbells, 1, "the device is left alone");
+        // One for each group that found another core at it.
+        assert!(reschedules <= 4, "LIVELOCK: {reschedules} runs for 4 groups");
+        assert_eq!(device.0.lock().unwrap().trains.len(), 1, "the device is left alone");
         let mut most = seen.lock().unwrap();
         *most = reschedules.max(*most);
     })
     .unwrap();
-    assert!(*most.lock().unwrap() >= 2, "cores did meet");
+    assert!(*most.lock().unwrap() >= 1, "cores did meet");
 }
 
 #[test]

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use arrayvec::ArrayVec;
 
 use super::kit::{Answer, Consumer, Happening, Item, Kit, Producer, Script, queue};
-use crate::qdisc::pfifo_fast::bytes;
 use crate::qdisc::safeguards::Safeguards;
 use crate::qdisc::{BandMap, Deferred, Room, Root, Settings, Statistics, Total};
 use crate::sync::model::{Loom, Model, Shuttle};
@@ -107,7 +106,7 @@ pub(super) fn root<P: Primitives, S: Safeguards>(
 pub(super) fn turns<P: Primitives, S: Safeguards>(root: &Arc<TestRoot<P, S>>, core: &mut Deferred) {
     let roots = std::slice::from_ref(root);
     for turn in 0.. {
-        core.turn(0, roots);
+        core.turn(|| 0, roots);
         if !core.is_scheduled() {
             return;
         }
@@ -129,9 +128,9 @@ pub(super) fn produce<P: Primitives, S: Safeguards>(
     let numbers: Vec<usize> = numbers.collect();
     for numbers in numbers.chunks(group) {
         let mut packets = packets(sender, numbers.iter().copied());
-        root.transmit(core, &mut packets);
+        root.give(core, &mut packets);
         assert!(packets.is_empty(), "there was room for all");
-        core.turn(0, std::slice::from_ref(root));
+        core.turn(|| 0, std::slice::from_ref(root));
     }
     turns(root, core);
 }
@@ -226,7 +225,8 @@ fn judge(sent: &[Item], statistics: &Statistics) {
 /// What must be true besides if nothing is left out of the protocol.
 fn audit(sent: &[Item], statistics: &Statistics) {
     assert_eq!(statistics.sent.packets, sent.len() as u64, "MISCOUNTED: {statistics:?}");
-    assert_eq!(statistics.sent.bytes, bytes(sent), "MISCOUNTED: {statistics:?}");
+    assert_eq!(statistics.transmitted, Total::of(sent), "MISCOUNTED: {statistics:?}");
+    assert_eq!(statistics.sent.bytes, Total::of(sent).bytes, "MISCOUNTED: {statistics:?}");
     assert_eq!(statistics.backlog, Total::default(), "MISCOUNTED: {statistics:?}");
     assert_eq!(statistics.dropped, 0, "MISCOUNTED: {statistics:?}");
 }
@@ -252,7 +252,7 @@ trait Sends: Send + Sync {
 
 impl<P: Primitives, S: Safeguards> Sends for TestRoot<P, S> {
     fn send(&self, core: &mut Deferred, numbers: Range<usize>) {
-        self.transmit(core, &mut packets(0, numbers));
+        self.give(core, &mut packets(0, numbers));
     }
 }
 
