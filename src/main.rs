@@ -32,9 +32,11 @@ fn run(cli: &Cli) -> Result<(), Failure> {
 #[cfg(feature = "dpdk")]
 mod forwarder {
     use std::time::Duration;
-    use thruway::cli::{BenchArgs, BenchSuite, Cli, DemoArgs, Failure, ForwardArgs, MeasureArgs, QueueArgs, RunArgs};
+    use thruway::cli::{
+        BenchArgs, BenchSuite, Cli, DemoArgs, Failure, ForwardArgs, MeasureArgs, QdiscArgs, QueueArgs, RunArgs,
+    };
     use thruway::config;
-    use thruway::runtime::bench::{self, Case, ForwardOptions, QueueOptions, Suite};
+    use thruway::runtime::bench::{self, Case, ForwardOptions, QdiscOptions, QueueOptions, Suite};
     use thruway::runtime::{self, RuntimeError};
 
     fn failed(error: RuntimeError) -> Failure {
@@ -54,12 +56,17 @@ mod forwarder {
     }
 
     pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
-        let (suite, json) = match &args.suite {
-            BenchSuite::Forward(args) => (forward(args)?, &args.json),
-            BenchSuite::Queue(args) => (queue(args), &args.json),
+        let (suites, output) = match &args.suite {
+            BenchSuite::Forward(args) => (vec![forward(args)?], &args.output),
+            BenchSuite::Queue(args) => (vec![queue(args)], &args.output),
+            BenchSuite::Qdisc(args) => (vec![qdisc(args)], &args.output),
+            BenchSuite::All(output) => {
+                let all = [forward(&Default::default())?, queue(&Default::default()), qdisc(&Default::default())];
+                (all.into(), output)
+            }
             BenchSuite::Measure(args) => return measure(args),
         };
-        bench::run(&[suite], json.as_deref()).map_err(failed)
+        bench::run(&suites, output.json.as_deref()).map_err(failed)
     }
 
     fn forward(args: &ForwardArgs) -> Result<Suite, Failure> {
@@ -70,6 +77,12 @@ mod forwarder {
 
     fn queue(args: &QueueArgs) -> Suite {
         Suite::Queue(QueueOptions { rounds: args.rounds, duration: Duration::from_millis(args.milliseconds) })
+    }
+
+    fn qdisc(args: &QdiscArgs) -> Suite {
+        let duration = Duration::from_millis(args.milliseconds);
+        let bursts = args.burst.map_or_else(|| vec![32, 1], |burst| vec![usize::from(burst)]);
+        Suite::Qdisc(QdiscOptions { rounds: args.rounds, duration, work: args.work, bursts })
     }
 
     fn measure(args: &MeasureArgs) -> Result<(), Failure> {

@@ -83,7 +83,7 @@ impl Failure {
 fn known_elsewhere(command: &[&str], word: &str) -> Option<String> {
     const NO_COMMANDS: [&str; 11] =
         ["police", "qdisc", "bql", "port", "reload", "top", "capture", "trace", "gen", "rfc2544", "doctor"];
-    const NO_SUITES: [&str; 4] = ["qdisc", "police", "bql", "all"];
+    const NO_SUITES: [&str; 2] = ["police", "bql"];
     let not_yet = |name: &str| Some(format!("not supported yet: {name}"));
     match (command, word) {
         (["thruway"], word) if NO_COMMANDS.contains(&word) => not_yet(word),
@@ -126,7 +126,7 @@ mod tests {
             (&["thruway", "trace", "-c", "5"], "not supported yet: trace"),
             (&["thruway", "-v", "qdisc", "change", "p0"], "not supported yet: qdisc"),
             #[cfg(feature = "dpdk")]
-            (&["thruway", "bench", "all", "--json"], "not supported yet: bench all"),
+            (&["thruway", "bench", "police", "--json"], "not supported yet: bench police"),
             #[cfg(feature = "dpdk")]
             (&["thruway", "bench", "trace"], "unrecognized subcommand 'trace'"),
             (&["thruway", "show", "police"], "not supported yet"),

@@ -14,8 +14,8 @@ mod view;
 mod words;
 
 pub use args::{
-    BenchArgs, BenchSuite, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs, MeasureArgs, NeighborCommand,
-    QueueArgs, RouteCommand, RunArgs, ShowArgs,
+    BenchArgs, BenchOutput, BenchSuite, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs, MeasureArgs,
+    NeighborCommand, QdiscArgs, QueueArgs, RouteCommand, RunArgs, ShowArgs,
 };
 pub use failure::Failure;
 

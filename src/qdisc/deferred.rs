@@ -40,11 +40,7 @@ impl Deferred {
     /// `clock` tells the time, in the unit that the roots' retry interval has, and is asked only if there is something to do; it
     /// wraps. `roots` is the list of all queues, each at the position that it was given.
     #[inline]
-    pub fn turn<K: Parts, const N: usize>(
-        &mut self,
-        clock: impl FnOnce() -> u64,
-        roots: &[impl Borrow<Root<K, N>>],
-    ) {
+    pub fn turn<K: Parts, const N: usize>(&mut self, clock: impl FnOnce() -> u64, roots: &[impl Borrow<Root<K, N>>]) {
         if !self.is_idle() {
             self.run_list(clock(), roots);
         }

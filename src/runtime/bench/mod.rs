@@ -2,6 +2,7 @@
 //!
 //! - [`forward`]: the forwarding path, beside dpdk-testpmd.
 //! - [`queue`]: the ring, beside others.
+//! - [`qdisc`]: several threads that send to one transmit queue.
 //!
 //! A single measurement says little. So every figure is a median, and whatever is compared takes turns, so that
 //! what else the machine does hits all alike.
@@ -9,10 +10,12 @@
 mod figures;
 mod forward;
 mod output;
+mod qdisc;
 mod queue;
 mod threads;
 
 pub use forward::{Case, ForwardOptions, Measured, measure};
+pub use qdisc::QdiscOptions;
 pub use queue::QueueOptions;
 
 use super::error::RuntimeError;
@@ -27,6 +30,8 @@ pub enum Suite {
     Forward(ForwardOptions),
     /// The ring, beside others.
     Queue(QueueOptions),
+    /// Several threads that send to one transmit queue.
+    Qdisc(QdiscOptions),
 }
 
 /// Measures one after the other and prints tables. Writes the figures to a file as JSON too, if one is given; `-` is
@@ -37,11 +42,17 @@ pub enum Suite {
 /// If something cannot be measured, or the file not be written.
 pub fn run(suites: &[Suite], json: Option<&Path>) -> Result<(), RuntimeError> {
     let output = Output::open(json)?;
-    let measured = suites.iter().map(|suite| match suite {
-        Suite::Forward(options) => forward::run(options, &output),
-        Suite::Queue(options) => queue::run(options, &output),
-    });
-    let figures = measured.collect::<Result<Vec<_>, _>>()?;
+    let mut figures = Vec::new();
+    for (index, suite) in suites.iter().enumerate() {
+        if index > 0 {
+            output.print("");
+        }
+        figures.push(match suite {
+            Suite::Forward(options) => forward::run(options, &output)?,
+            Suite::Queue(options) => queue::run(options, &output)?,
+            Suite::Qdisc(options) => qdisc::run(options, &output)?,
+        });
+    }
     match figures.as_slice() {
         [only] => output.finish(only),
         all => output.finish(&json!({ "suite": "all", "suites": all })),

@@ -79,6 +79,11 @@ fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> RuntimeError {
     move |source| RuntimeError::File { path: path.to_owned(), source }
 }
 
+/// A figure with so many decimals; a dash for what is not a number.
+pub(super) fn decimal(value: f64, digits: usize) -> String {
+    if value.is_nan() { "-".to_owned() } else { format!("{value:.digits$}") }
+}
+
 /// Rows under each other, the first column to the left, the others to the right.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -105,6 +110,11 @@ mod tests {
         let rows = rows.map(|row| row.into_iter().map(str::to_owned).collect());
         assert_eq!(table(&rows), "            bulk 1\nring          7.94\nrte_ring µ      11\nend");
         assert_eq!(table(&[]), "");
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_a_dash() {
+        assert_eq!([decimal(1.256, 2), decimal(7.0, 0), decimal(f64::NAN, 2)], ["1.26", "7", "-"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::contenders::{CAPACITY, OURS, RTE_MULTI, RTE_SHARED, RTE_SINGLE};
 use super::{BULKS, Case, QueueOptions, Sample, Use, Variant};
 use crate::runtime::bench::figures::Figures;
-use crate::runtime::bench::output::table;
+use crate::runtime::bench::output::{decimal, table};
 use crate::runtime::machine;
 use crate::units::CoreId;
 use serde_json::{Map, Value, json};
@@ -57,7 +57,7 @@ impl Variant {
 
     fn cell(&self, bulk: usize) -> String {
         let nanoseconds = self.nanoseconds(bulk);
-        let mut cell = format!("{:.2} ({:.2})", nanoseconds.median(), nanoseconds.least());
+        let mut cell = format!("{} ({})", decimal(nanoseconds.median(), 2), decimal(nanoseconds.least(), 2));
         if let Some(fill) = self.mean(bulk, |sample| sample.fill) {
             // Writing to a string cannot fail.
             let _ = write!(cell, " {:3.0} %", fill * 100.0);
@@ -99,7 +99,7 @@ impl Case {
         rows.extend(self.variants.iter().map(|variant| row(variant.name.to_owned(), &|bulk| variant.cell(bulk))));
         for yardstick in self.r#use.yardsticks() {
             rows.push(row(format!("{OURS} / {yardstick}"), &|bulk| {
-                self.ratio(bulk, yardstick).map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
+                decimal(self.ratio(bulk, yardstick).unwrap_or(f64::NAN), 2)
             }));
         }
         let mark = if self.more_threads_than(cores) { " *" } else { "" };
