@@ -69,7 +69,7 @@ pub enum Command {
     /// Forward between two ports in memory, with traffic of its own: needs no card, no root, no configuration
     #[cfg(feature = "dpdk")]
     Demo(DemoArgs),
-    /// Measure forwarding on this machine
+    /// Measure forwarding, and its parts, on this machine
     #[cfg(feature = "dpdk")]
     Bench(BenchArgs),
     /// Check a configuration file without touching the machine

@@ -14,13 +14,12 @@ mod report;
 
 use super::figures::Figures;
 use super::output::Output;
-use super::threads::{Task, together};
+use super::threads::{Cores, Task};
+use crate::datapath::buffer::BURST;
 use crate::qdisc::{All, BandMap, Deferred, Device, Parts, Root, Settings};
 use crate::queue::{CapacityError, Consumer, Ring};
 use crate::runtime::error::RuntimeError;
-use crate::runtime::machine;
 use crate::sync::Native;
-use crate::units::CoreId;
 use arrayvec::ArrayVec;
 use packets::{BYTES, NullDevice, Parcel, Stock, Tally};
 use serde_json::Value;
@@ -46,11 +45,11 @@ pub struct QdiscOptions {
 
 impl QdiscOptions {
     /// Most packets that can be sent together.
-    pub const MAX_BURST: usize = 64;
+    pub const MAX_BURST: usize = GROUP;
 }
 
 /// Most packets of a group and of a train, as in the forwarder.
-const GROUP: usize = QdiscOptions::MAX_BURST;
+const GROUP: usize = BURST;
 
 /// Threads that send.
 const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
@@ -135,9 +134,12 @@ type Queue = Root<Bench, GROUP>;
 ///
 /// # Errors
 ///
-/// If threads cannot be pinned.
+/// If a burst is too long, or threads cannot be pinned.
 pub(super) fn run(options: &QdiscOptions, output: &Output) -> Result<Value, RuntimeError> {
-    let cores = machine::spread_cores()?;
+    if let Some(burst) = options.bursts.iter().find(|burst| !(1..=GROUP).contains(*burst)) {
+        return Err(failed(format!("a burst has 1 to {GROUP} packets, not {burst}")));
+    }
+    let cores = Cores::of_machine()?;
     let stocks: Vec<Stock> = (0..THREADS.into_iter().max().unwrap_or(1)).map(Stock::new).collect();
     let bench = Setting { cores: &cores, stocks: &stocks, duration: options.duration, speed: Speed::measure() };
     let mut all: Vec<Measured> = cases(options).map(|case| Measured { case, samples: Vec::new() }).collect();
@@ -215,7 +217,7 @@ impl Speed {
 /// All that measurements have in common.
 #[derive(Clone, Copy)]
 struct Setting<'a> {
-    cores: &'a [CoreId],
+    cores: &'a Cores,
     stocks: &'a [Stock],
     duration: Duration,
     speed: Speed,
@@ -303,16 +305,19 @@ impl Setting<'_> {
     }
 
     fn together(self, tasks: Vec<Task<'_, Sent>>) -> Result<Vec<Sent>, RuntimeError> {
-        let ran = together(self.cores, self.duration, tasks)?;
+        let ran = self.cores.together(self.duration, tasks)?;
         Ok(ran.into_iter().map(|ran| ran.result).collect())
     }
 }
 
+fn failed(reason: String) -> RuntimeError {
+    RuntimeError::Bench { program: "the qdisc", reason }
+}
+
 fn root(case: Case, bypass: bool, device: NullDevice) -> Result<Queue, RuntimeError> {
-    let failed = |error: CapacityError| RuntimeError::Bench { program: "the qdisc", reason: error.to_string() };
     let settings =
         Settings { id: 0, cores: case.threads, bypass, quota: QUOTA, retry_interval: 0, map: BandMap::default() };
-    let band = || Ring::new(LIMIT).map_err(failed);
+    let band = || Ring::new(LIMIT).map_err(|error: CapacityError| failed(error.to_string()));
     Ok(Root::new(settings, device, [band()?, band()?, band()?]))
 }
 
@@ -379,6 +384,7 @@ impl Measured {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::path::Path;
 
     fn options(work: u32, bursts: &[usize]) -> QdiscOptions {
         QdiscOptions { rounds: 1, duration: Duration::from_millis(3), work, bursts: bursts.to_vec() }
@@ -411,12 +417,12 @@ mod tests {
 
     #[test]
     fn every_packet_arrives_in_order_whatever_the_way() {
-        let output = Output::open(None).unwrap();
+        let output = Output::open(Some(Path::new("-"))).unwrap();
         let json = run(&options(0, &[32, 1]), &output).unwrap();
         assert_eq!((&json["suite"], &json["rounds"]), (&json!("qdisc"), &json!(1)));
         let cases = json["cases"].as_array().unwrap();
         assert_eq!(cases.len(), 24);
-        let cores = json["cores"].as_array().unwrap().len() as u64;
+        let cores = json["cores"]["numbers"].as_array().unwrap().len() as u64;
         for case in cases {
             for (key, expected) in [("reordered", 0), ("stuck", 0), ("requeues", 0)] {
                 assert_eq!(case[key], expected, "{case}");
@@ -435,6 +441,15 @@ mod tests {
         assert!(json["two_threads_over_one"]["value"].as_f64().unwrap() > 0.0);
         assert_eq!(json["published"].as_array().unwrap().len(), 6);
         assert_eq!(json["published"][0]["rows"][1]["after_mpps"], 5.56);
+    }
+
+    #[test]
+    fn bursts_that_are_none_are_refused() {
+        let output = Output::open(Some(Path::new("-"))).unwrap();
+        for burst in [0, 65] {
+            let error = run(&options(0, &[32, burst]), &output).unwrap_err().to_string();
+            assert!(error.contains(&format!("1 to 64 packets, not {burst}")), "{error}");
+        }
     }
 
     #[test]

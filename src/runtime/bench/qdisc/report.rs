@@ -4,13 +4,12 @@ use super::published::PUBLISHED;
 use super::{Case, Measured, QdiscOptions, THREADS, Way};
 use crate::runtime::bench::figures::median;
 use crate::runtime::bench::output::{decimal, table};
-use crate::runtime::machine;
-use crate::units::CoreId;
+use crate::runtime::bench::threads::Cores;
 use serde_json::{Value, json};
 
 /// All figures of a run.
 pub(super) struct Report<'a> {
-    pub cores: &'a [CoreId],
+    pub cores: &'a Cores,
     pub options: &'a QdiscOptions,
     pub all: &'a [Measured],
 }
@@ -75,12 +74,8 @@ impl Report<'_> {
         self.pairs(Case { threads: 2, ..busy }, busy, |two, one| two / one)
     }
 
-    fn more_threads_than_cores(&self, threads: usize) -> bool {
-        threads > self.cores.len()
-    }
-
     fn marked(&self, threads: usize) -> String {
-        format!("{threads}{}", if self.more_threads_than_cores(threads) { " *" } else { "  " })
+        format!("{threads}{}", if self.cores.fewer_than(threads) { " *" } else { "  " })
     }
 
     fn rates(&self, burst: usize) -> String {
@@ -116,7 +111,7 @@ impl Report<'_> {
             lines.push(format!("bypass on over bypass off, one thread, {name}: {gain} times as fast"));
         }
         if let Some(busy) = self.options.busy() {
-            let mark = if self.more_threads_than_cores(2) { " *" } else { "" };
+            let mark = if self.cores.fewer_than(2) { " *" } else { "" };
             lines.push(format!(
                 "two threads over one, {} ns of work per packet, {}: {} times as fast{mark}",
                 busy.work,
@@ -154,7 +149,7 @@ impl Report<'_> {
     pub fn tables(&self) -> String {
         let mut text = format!(
             "cores {}; {} rounds of {} ms each; {} ns of work per packet\n\n",
-            machine::ranges(self.cores),
+            self.cores,
             self.options.rounds,
             self.options.duration.as_millis(),
             self.options.work,
@@ -166,9 +161,11 @@ impl Report<'_> {
         text.push_str(&self.key_figures());
         text.push_str("\n\n");
         text.push_str(&self.shapes());
-        if THREADS.iter().any(|threads| self.more_threads_than_cores(*threads)) {
+        if THREADS.iter().any(|threads| self.cores.fewer_than(*threads)) {
             text.push_str("\n\n* more threads than cores");
         }
+        text.push_str("\n\n");
+        text.push_str(&self.cores.disturbance());
         text
     }
 
@@ -177,7 +174,7 @@ impl Report<'_> {
         json!({
             "way": case.way.name(),
             "threads": case.threads,
-            "more_threads_than_cores": self.more_threads_than_cores(case.threads),
+            "more_threads_than_cores": self.cores.fewer_than(case.threads),
             "burst": case.burst,
             "work_ns": case.work,
             "mpps": mpps.json(),
@@ -203,7 +200,7 @@ impl Report<'_> {
         });
         json!({
             "suite": "qdisc",
-            "cores": self.cores.iter().map(|core| core.0).collect::<Vec<_>>(),
+            "cores": self.cores.json(),
             "rounds": self.options.rounds,
             "milliseconds": self.options.duration.as_millis() as u64,
             "cases": self.all.iter().map(|measured| self.case_json(measured)).collect::<Vec<_>>(),

@@ -20,10 +20,8 @@ mod token;
 
 use super::figures::Figures;
 use super::output::Output;
-use super::threads::{Ran, Task, round_trip, together};
+use super::threads::{Cores, Ran, Task};
 use crate::runtime::error::RuntimeError;
-use crate::runtime::machine;
-use crate::units::CoreId;
 use contenders::{CAPACITY, Named, Pair, Shared};
 use dpdk::ring_bench::Counts;
 use serde_json::Value;
@@ -81,7 +79,7 @@ impl Use {
 /// Where it is measured, and how long.
 #[derive(Clone, Copy, Debug)]
 struct Place<'a> {
-    cores: &'a [CoreId],
+    cores: &'a Cores,
     duration: Duration,
 }
 
@@ -107,13 +105,13 @@ struct Case {
 ///
 /// If threads cannot be pinned, or a queue loses something.
 pub(super) fn run(options: &QueueOptions, output: &Output) -> Result<Value, RuntimeError> {
-    let cores = machine::spread_cores()?;
-    let mut cases = cases(cores.len())?;
+    let cores = Cores::of_machine()?;
+    let mut cases = cases(&cores)?;
     let place = Place { cores: &cores, duration: options.duration };
     let mut trips = Figures::default();
     for round in 1..=options.rounds {
         output.progress(&format!("queue: round {round} of {}", options.rounds));
-        trips.0.push(round_trip(place.cores, place.duration)?);
+        trips.0.push(cores.round_trip(place.duration)?);
         for case in &mut cases {
             for (index, bulk) in BULKS.into_iter().enumerate() {
                 for variant in &mut case.variants {
@@ -129,11 +127,11 @@ pub(super) fn run(options: &QueueOptions, output: &Output) -> Result<Value, Runt
 }
 
 /// Two share a queue, and more where there are cores for them.
-fn cases(cores: usize) -> Result<Vec<Case>, RuntimeError> {
+fn cases(cores: &Cores) -> Result<Vec<Case>, RuntimeError> {
     let one = contenders::pairs()?.into_iter().map(one_core).collect();
     let two = contenders::pairs()?.into_iter().map(two_cores).collect();
     let mut cases = vec![Case { r#use: Use::OneCore, variants: one }, Case { r#use: Use::TwoCores, variants: two }];
-    for producers in [2, 4, 8, 16].into_iter().filter(|producers| *producers <= cores.max(2)) {
+    for producers in [2, 4, 8, 16].into_iter().filter(|producers| *producers == 2 || !cores.fewer_than(*producers)) {
         let variants = contenders::shared()?.into_iter().map(|contender| shared(contender, producers)).collect();
         cases.push(Case { r#use: Use::Shared { producers }, variants });
     }
@@ -157,7 +155,7 @@ fn one_core((name, mut queue): Named<Box<dyn Pair>>) -> Variant {
             }
             counts
         });
-        let ran = together(place.cores, place.duration, vec![task])?;
+        let ran = place.cores.together(place.duration, vec![task])?;
         sample(name, &ran, None, queue.drain())
     };
     Variant::new(name, Box::new(measure))
@@ -165,7 +163,7 @@ fn one_core((name, mut queue): Named<Box<dyn Pair>>) -> Variant {
 
 fn two_cores((name, mut queue): Named<Box<dyn Pair>>) -> Variant {
     let measure = move |bulk: usize, place: Place<'_>| {
-        let mut ran = together(place.cores, place.duration, queue.tasks(bulk).into())?;
+        let mut ran = place.cores.together(place.duration, queue.tasks(bulk).into())?;
         let consumer = ran.pop();
         sample(name, &ran, consumer, queue.drain())
     };
@@ -175,7 +173,7 @@ fn two_cores((name, mut queue): Named<Box<dyn Pair>>) -> Variant {
 fn shared((name, mut queue): Named<Box<dyn Shared>>, producers: usize) -> Variant {
     let measure = move |bulk: usize, place: Place<'_>| {
         let tasks = (0..producers).map(|_| queue.task(bulk)).collect();
-        let ran = together(place.cores, place.duration, tasks)?;
+        let ran = place.cores.together(place.duration, tasks)?;
         sample(name, &ran, None, queue.drain())
     };
     Variant::new(name, Box::new(measure))
@@ -215,6 +213,7 @@ fn sample(
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::path::Path;
 
     #[test]
     fn what_is_lost_is_found() {
@@ -233,19 +232,18 @@ mod tests {
     #[test]
     fn every_queue_moves_items_in_every_case() {
         let options = QueueOptions { rounds: 2, duration: Duration::from_millis(2) };
-        let output = Output::open(None).unwrap();
+        let output = Output::open(Some(Path::new("-"))).unwrap();
         let json = run(&options, &output).unwrap();
         assert_eq!((&json["suite"], &json["rounds"], &json["capacity"]), (&json!("queue"), &json!(2), &json!(1024)));
+        assert!(json["cores"]["measurements"].as_u64() >= json["cores"]["disturbed"].as_u64());
         assert!(json["round_trip_ns"]["median"].as_f64().unwrap() > 0.0);
+        let cores = json["cores"]["numbers"].as_array().unwrap().len() as u64;
         let cases = json["cases"].as_array().unwrap();
         let names: Vec<_> = cases.iter().map(|case| case["case"].as_str().unwrap()).collect();
         assert!(names.starts_with(&["one core", "two cores", "shared"]), "{names:?}");
         for case in cases {
             let queues = if case["case"] == "shared" { 4 } else { 6 };
-            assert_eq!(
-                case["more_threads_than_cores"],
-                json!(case["threads"].as_u64() > json["cores"].as_array().map(|cores| cores.len() as u64))
-            );
+            assert_eq!(case["more_threads_than_cores"], case["threads"].as_u64().unwrap() > cores);
             let bulks = case["bulks"].as_array().unwrap();
             assert_eq!(bulks.iter().map(|bulk| bulk["bulk"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 8, 32]);
             for bulk in bulks {

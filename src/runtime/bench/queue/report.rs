@@ -4,14 +4,13 @@ use super::contenders::{CAPACITY, OURS, RTE_MULTI, RTE_SHARED, RTE_SINGLE};
 use super::{BULKS, Case, QueueOptions, Sample, Use, Variant};
 use crate::runtime::bench::figures::Figures;
 use crate::runtime::bench::output::{decimal, table};
-use crate::runtime::machine;
-use crate::units::CoreId;
+use crate::runtime::bench::threads::Cores;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// All figures of a run.
 pub(super) struct Report<'a> {
-    pub cores: &'a [CoreId],
+    pub cores: &'a Cores,
     pub options: &'a QueueOptions,
     /// Nanoseconds of a cache line from the first core to the second and back.
     pub trips: &'a Figures,
@@ -87,11 +86,11 @@ impl Case {
         Some(median(OURS)? / median(yardstick)?)
     }
 
-    fn more_threads_than(&self, cores: &[CoreId]) -> bool {
-        self.r#use.threads() > cores.len()
+    fn more_threads_than(&self, cores: &Cores) -> bool {
+        cores.fewer_than(self.r#use.threads())
     }
 
-    fn table(&self, cores: &[CoreId]) -> String {
+    fn table(&self, cores: &Cores) -> String {
         let row = |name: String, cell: &dyn Fn(usize) -> String| {
             std::iter::once(name).chain((0..BULKS.len()).map(cell)).collect::<Vec<_>>()
         };
@@ -106,7 +105,7 @@ impl Case {
         format!("{}{mark}\n{}\n", self.r#use.title(), table(&rows))
     }
 
-    fn json(&self, cores: &[CoreId]) -> Value {
+    fn json(&self, cores: &Cores) -> Value {
         let bulk = |(index, bulk): (usize, usize)| {
             let ratios =
                 self.r#use.yardsticks().iter().map(|name| ((*name).to_owned(), json!(self.ratio(index, name))));
@@ -129,7 +128,7 @@ impl Report<'_> {
     pub fn tables(&self) -> String {
         let mut text = format!(
             "queues of {CAPACITY} items; cores {}; {} rounds of {} ms each\na cache line there and back: {:.0} ns ({:.0})\n\n",
-            machine::ranges(self.cores),
+            self.cores,
             self.options.rounds,
             self.options.duration.as_millis(),
             self.trips.median(),
@@ -140,14 +139,15 @@ impl Report<'_> {
         if self.cases.iter().any(|case| case.more_threads_than(self.cores)) {
             text.push_str("\n* more threads than cores: this says little\n");
         }
-        text.truncate(text.trim_end().len());
+        text.push('\n');
+        text.push_str(&self.cores.disturbance());
         text
     }
 
     pub fn json(&self) -> Value {
         json!({
             "suite": "queue",
-            "cores": self.cores.iter().map(|core| core.0).collect::<Vec<_>>(),
+            "cores": self.cores.json(),
             "capacity": CAPACITY,
             "rounds": self.options.rounds,
             "milliseconds": self.options.duration.as_millis() as u64,
