@@ -1,6 +1,6 @@
 //! The loops that are measured, over any queue: the twins of those of `ring_bench.c`.
 //!
-//! Those that run on several threads end soon after a flag has been set. A bulk of one goes by the queue's
+//! Those that run on several threads end soon after a flag has been set, but not before the first call. A bulk of one goes by the queue's
 //! own way for single items.
 
 use super::locked::SpinLock;
@@ -70,10 +70,12 @@ pub(super) fn pass(producer: &mut impl Producer, consumer: &mut impl Consumer, b
 #[inline(never)]
 pub(super) fn produce(producer: &mut impl Producer, bulk: usize, stop: &AtomicBool) -> Counts {
     let (mut counts, mut burst) = (Counts::default(), burst(bulk));
-    while !stop.load(Relaxed) {
+    loop {
         give(producer, bulk, &mut burst, &mut counts);
+        if stop.load(Relaxed) {
+            return counts;
+        }
     }
-    counts
 }
 
 /// Puts in a bulk, or what is left of one.
@@ -100,7 +102,7 @@ fn give(producer: &mut impl Producer, bulk: usize, burst: &mut Burst, counts: &m
 #[inline(never)]
 pub(super) fn consume(consumer: &mut impl Consumer, bulk: usize, stop: &AtomicBool) -> Counts {
     let (mut counts, mut burst) = (Counts::default(), Burst::new());
-    while !stop.load(Relaxed) {
+    loop {
         let count = if bulk == 1 {
             usize::from(black_box(consumer.pop()).is_some())
         } else {
@@ -118,8 +120,10 @@ pub(super) fn consume(consumer: &mut impl Consumer, bulk: usize, stop: &AtomicBo
             counts.looks += 1;
             counts.seen += consumer.len() as u64;
         }
+        if stop.load(Relaxed) {
+            return counts;
+        }
     }
-    counts
 }
 
 /// Puts bulks in until the flag is set. After each it tries the lock, and takes out what there is.
@@ -131,11 +135,13 @@ pub(super) fn share(
     stop: &AtomicBool,
 ) -> Counts {
     let (mut counts, mut burst, mut train) = (Counts::default(), burst(bulk), Burst::new());
-    while !stop.load(Relaxed) {
+    loop {
         give(producer, bulk, &mut burst, &mut counts);
         counts.taken += consumer.try_with(|consumer| take_turn(consumer, &mut train)).unwrap_or(0) as u64;
+        if stop.load(Relaxed) {
+            return counts;
+        }
     }
-    counts
 }
 
 /// Takes what there is, but not for ever.

@@ -149,11 +149,13 @@ fn one_core((name, mut queue): Named<Box<dyn Pair>>) -> Variant {
         let times = ITEMS / bulk as u64;
         let task: Task<'_, Counts> = Box::new(|stop| {
             let mut counts = Counts::default();
-            while !stop.load(Relaxed) {
+            loop {
                 counts.given += times * bulk as u64;
                 counts.taken += queue.pass(bulk, times);
+                if stop.load(Relaxed) {
+                    return counts;
+                }
             }
-            counts
         });
         let ran = place.cores.together(place.duration, vec![task])?;
         sample(name, &ran, None, queue.drain())
