@@ -34,9 +34,11 @@ fn run(cli: &Cli) -> Result<(), Failure> {
 #[cfg(feature = "dpdk")]
 mod forwarder {
     use std::time::Duration;
-    use thruway::cli::{BenchArgs, BenchSuite, Cli, DemoArgs, Failure, MeasureArgs, RunArgs};
+    use thruway::cli::{
+        BenchArgs, BenchSuite, Cli, DemoArgs, Failure, ForwardArgs, MeasureArgs, QdiscArgs, QueueArgs, RunArgs,
+    };
     use thruway::config;
-    use thruway::runtime::bench::{self, Case, ForwardOptions};
+    use thruway::runtime::bench::{self, Case, ForwardOptions, QdiscOptions, QueueOptions, Suite};
     use thruway::runtime::{self, RuntimeError};
 
     fn failed(error: RuntimeError) -> Failure {
@@ -56,15 +58,33 @@ mod forwarder {
     }
 
     pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
-        match &args.suite {
-            BenchSuite::Forward(args) => {
-                let cases = args.case.iter().map(|name| cases(name)).collect::<Result<Vec<_>, _>>()?.concat();
-                let duration = Duration::from_millis(args.milliseconds);
-                let options = ForwardOptions { cases, starts: args.starts, duration, json: args.json.clone() };
-                bench::forward(&options).map_err(failed)
+        let (suites, output) = match &args.suite {
+            BenchSuite::Forward(args) => (vec![forward(args)?], &args.output),
+            BenchSuite::Queue(args) => (vec![queue(args)], &args.output),
+            BenchSuite::Qdisc(args) => (vec![qdisc(args)], &args.output),
+            BenchSuite::All(output) => {
+                let all = [forward(&Default::default())?, queue(&Default::default()), qdisc(&Default::default())];
+                (all.into(), output)
             }
-            BenchSuite::Measure(args) => measure(args),
-        }
+            BenchSuite::Measure(args) => return measure(args),
+        };
+        bench::run(&suites, output.json.as_deref()).map_err(failed)
+    }
+
+    fn forward(args: &ForwardArgs) -> Result<Suite, Failure> {
+        let cases = args.case.iter().map(|name| cases(name)).collect::<Result<Vec<_>, _>>()?.concat();
+        let duration = Duration::from_millis(args.milliseconds);
+        Ok(Suite::Forward(ForwardOptions { cases, starts: args.starts, duration }))
+    }
+
+    fn queue(args: &QueueArgs) -> Suite {
+        Suite::Queue(QueueOptions { rounds: args.rounds, duration: Duration::from_millis(args.milliseconds) })
+    }
+
+    fn qdisc(args: &QdiscArgs) -> Suite {
+        let duration = Duration::from_millis(args.milliseconds);
+        let bursts = args.burst.map_or_else(|| vec![32, 1], |burst| vec![usize::from(burst)]);
+        Suite::Qdisc(QdiscOptions { rounds: args.rounds, duration, work: args.work, bursts })
     }
 
     fn measure(args: &MeasureArgs) -> Result<(), Failure> {

@@ -42,6 +42,7 @@ mod pci;
 pub mod port;
 pub mod queue;
 pub mod ring;
+pub mod ring_bench;
 pub mod stats;
 pub mod thread;
 

@@ -15,19 +15,20 @@ const PACKAGES: &str =
 /// Libraries whose functions are bound. `rte_log` is a library of its own only in later releases.
 const LIBRARIES: [&str; 6] = ["rte_ethdev", "rte_mbuf", "rte_mempool", "rte_ring", "rte_log", "rte_eal"];
 
-const FUNCTIONS: &str = "shim_.*\
+const FUNCTIONS: &str = "(shim|ring_bench)_.*\
     |rte_eal_(cleanup|get_runtime_dir)|rte_strerror|rte_version|rte_thread_(un)?register|rte_get_tsc_hz\
     |rte_dev_(probe|remove|name)\
     |rte_pktmbuf_(pool_create|free_bulk)|rte_mempool_avail_count\
-    |rte_ring_(create|free)|rte_eth_from_rings\
+    |rte_ring_(create|free|init|get_memsize)|rte_eth_from_rings\
     |rte_eth_find_next|rte_eth_dev_(info_get|get_name_by_port|socket_id|configure|start|stop|close)\
     |rte_eth_dev_(get_mtu|set_mtu|adjust_nb_rx_tx_desc|default_mac_addr_set)\
     |rte_eth_(rx|tx)_queue_setup|rte_eth_macaddr_get|rte_eth_promiscuous_(enable|disable)\
     |rte_eth_stats_get|rte_eth_xstats_get(_names)?";
 
-const TYPES: &str = "rte_eth_(dev_info|conf|rxconf|txconf|stats|xstat|xstat_name|fp_ops)|rte_ether_addr|shim_.*";
+const TYPES: &str =
+    "rte_eth_(dev_info|conf|rxconf|txconf|stats|xstat|xstat_name|fp_ops)|rte_ether_addr|(shim|ring_bench)_.*";
 
-const VARIABLES: &str = "SHIM_.*|rte_eth_fp_ops\
+const VARIABLES: &str = "(SHIM|RING_BENCH)_.*|rte_eth_fp_ops\
     |RTE_(MAX_ETHPORTS|MAX_LCORE|PKTMBUF_HEADROOM|ETHER_HDR_LEN|ETHER_CRC_LEN|ETH_NAME_MAX_LEN|MEMPOOL_CACHE_MAX_SIZE)\
     |RING_F_(SP_ENQ|SC_DEQ)|RTE_LOG_(ERR|WARNING|NOTICE|INFO)|RTE_ETH_SPEED_NUM_UNKNOWN|RTE_ETH_MQ_RX_RSS";
 
@@ -36,7 +37,7 @@ const VARIABLES: &str = "SHIM_.*|rte_eth_fp_ops\
 const OPAQUE: &str = "rte_(mbuf|mempool|ring|device)(_.*|__.*)?|rte_flow_.*";
 
 fn main() {
-    for file in ["wrapper.h", "shim.h", "shim.c"] {
+    for file in ["wrapper.h", "shim.h", "shim.c", "ring_bench.h", "ring_bench.c"] {
         println!("cargo::rerun-if-changed={file}");
     }
     // An error reported to cargo fails the build without the noise of a panic.
@@ -57,13 +58,13 @@ fn build() -> Result<(), String> {
     translate_headers(&flags)?.write_to_file(out.join("bindings.rs")).map_err(|error| error.to_string())?;
 
     let mut shim = cc::Build::new();
-    shim.file("shim.c").opt_level(3).warnings(true).cargo_metadata(true);
+    shim.files(["shim.c", "ring_bench.c"]).opt_level(3).warnings(true).cargo_metadata(true);
     for flag in &flags {
         shim.flag(flag);
     }
     // What the compiler says goes before, as warnings.
     shim.try_compile("dpdk_shim")
-        .map_err(|_| format!("cannot compile shim.c against the headers of DPDK {}", dpdk.version))?;
+        .map_err(|_| format!("cannot compile shim.c and ring_bench.c against the headers of DPDK {}", dpdk.version))?;
 
     for path in &dpdk.link_paths {
         println!("cargo::rustc-link-search=native={}", path.display());

@@ -16,4 +16,5 @@
 #include <rte_ring.h>
 #include <rte_version.h>
 
+#include "ring_bench.h"
 #include "shim.h"

@@ -7,6 +7,24 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Traffic that `thruway bench forward` has unless told.
+const CASES: &str = "ipv4,ipv6,mixed";
+
+/// Process starts of `thruway bench forward` unless told.
+const STARTS: u32 = 5;
+
+/// Milliseconds of a start of `thruway bench forward` unless told.
+const FORWARD_MILLISECONDS: u64 = 1000;
+
+/// Rounds of the other suites unless told.
+const ROUNDS: u32 = 15;
+
+/// Milliseconds of a measurement of `thruway bench queue` unless told.
+const QUEUE_MILLISECONDS: u64 = 10;
+
+/// Milliseconds of a measurement of `thruway bench qdisc` unless told.
+const QDISC_MILLISECONDS: u64 = 20;
+
 /// Heading of the options that every command has.
 const GLOBAL: &str = "Global options";
 
@@ -51,7 +69,7 @@ pub enum Command {
     /// Forward between two ports in memory, with traffic of its own: needs no card, no root, no configuration
     #[cfg(feature = "dpdk")]
     Demo(DemoArgs),
-    /// Measure forwarding on this machine
+    /// Measure forwarding, and its parts, on this machine
     #[cfg(feature = "dpdk")]
     Bench(BenchArgs),
     /// Check a configuration file without touching the machine
@@ -112,24 +130,92 @@ pub struct BenchArgs {
 pub enum BenchSuite {
     /// The forwarding path, beside dpdk-testpmd where that is installed
     Forward(ForwardArgs),
+    /// The ring between threads, beside rte_ring and others
+    Queue(QueueArgs),
+    /// The lockless qdisc: several threads that send to one transmit queue
+    Qdisc(QdiscArgs),
+    /// All of these, one after the other, as each is measured by default
+    All(BenchOutput),
     /// One process's part of it, as JSON
     #[command(hide = true)]
     Measure(MeasureArgs),
 }
 
 /// Arguments of `thruway bench forward`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ForwardArgs {
     /// What to forward: ipv4, ipv6, mixed, bad, scalar, full-ipv4, full-ipv6, or all
-    #[arg(long, value_name = "CASE,...", value_delimiter = ',', default_value = "ipv4,ipv6,mixed")]
+    #[arg(long, value_name = "CASE,...", value_delimiter = ',', default_value = CASES)]
     pub case: Vec<String>,
     /// How often each program is started; the figures are medians over the starts
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = STARTS, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub starts: u32,
     /// How many milliseconds each process is watched
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
+    #[arg(long, value_name = "N", default_value_t = FORWARD_MILLISECONDS, value_parser = clap::value_parser!(u64).range(100..=600_000))]
     pub milliseconds: u64,
-    /// Write the figures to FILE as JSON; without FILE, print them instead of the table
+    /// Where the figures go.
+    #[command(flatten)]
+    pub output: BenchOutput,
+}
+
+impl Default for ForwardArgs {
+    fn default() -> Self {
+        let case = CASES.split(',').map(str::to_owned).collect();
+        Self { case, starts: STARTS, milliseconds: FORWARD_MILLISECONDS, output: BenchOutput::default() }
+    }
+}
+
+/// Arguments of `thruway bench queue`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct QueueArgs {
+    /// How often everything is measured; the figures are medians
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// How many milliseconds each measurement takes
+    #[arg(long, value_name = "N", default_value_t = QUEUE_MILLISECONDS, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub milliseconds: u64,
+    /// Where the figures go.
+    #[command(flatten)]
+    pub output: BenchOutput,
+}
+
+impl Default for QueueArgs {
+    fn default() -> Self {
+        Self { rounds: ROUNDS, milliseconds: QUEUE_MILLISECONDS, output: BenchOutput::default() }
+    }
+}
+
+/// Arguments of `thruway bench qdisc`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct QdiscArgs {
+    /// How often everything is measured; the figures are medians
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// How many milliseconds each measurement takes
+    #[arg(long, value_name = "N", default_value_t = QDISC_MILLISECONDS, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub milliseconds: u64,
+    /// Nanoseconds of work on each packet before it is sent
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    pub work: u32,
+    /// Packets that are sent together [default: 32, and then 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub burst: Option<u8>,
+    /// Where the figures go.
+    #[command(flatten)]
+    pub output: BenchOutput,
+}
+
+impl Default for QdiscArgs {
+    fn default() -> Self {
+        let output = BenchOutput::default();
+        Self { rounds: ROUNDS, milliseconds: QDISC_MILLISECONDS, work: 0, burst: None, output }
+    }
+}
+
+/// Where the figures of `thruway bench` go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct BenchOutput {
+    /// Write the figures to FILE as JSON; without FILE, print them instead of the tables
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
 }
@@ -292,6 +378,54 @@ mod tests {
             assert!(watch(&["--watch", bad]).is_err(), "{bad}");
         }
     }
+
+    #[cfg(feature = "dpdk")]
+    fn bench(words: &[&str]) -> Result<BenchSuite, String> {
+        match Cli::try_parse_from(["thruway", "bench"].iter().chain(words)).map(|cli| cli.command) {
+            Ok(Command::Bench(args)) => Ok(args.suite),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[cfg(feature = "dpdk")]
+    #[test]
+    fn the_queue_suite_takes_rounds_and_milliseconds() {
+        let queue = |words: &[&str]| match bench(&[&["queue"], words].concat()) {
+            Ok(BenchSuite::Queue(args)) => Ok((args.rounds, args.milliseconds, args.output.json)),
+            other => Err(other),
+        };
+        assert_eq!(queue(&[]).unwrap(), (15, 10, None));
+        let words = ["--rounds", "3", "--milliseconds", "7", "--json", "x.json"];
+        assert_eq!(queue(&words).unwrap(), (3, 7, Some(PathBuf::from("x.json"))));
+        assert_eq!(queue(&["--json"]).unwrap(), (15, 10, Some(PathBuf::from("-"))));
+        for bad in [["--rounds", "0"], ["--milliseconds", "0"], ["--rounds", "x"], ["--html", "x.html"]] {
+            assert!(queue(&bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[cfg(feature = "dpdk")]
+    #[test]
+    fn the_qdisc_suite_takes_work_and_burst_as_well() {
+        let qdisc = |words: &[&str]| match bench(&[&["qdisc"], words].concat()) {
+            Ok(BenchSuite::Qdisc(args)) => {
+                Ok((args.rounds, args.milliseconds, args.work, args.burst, args.output.json))
+            }
+            other => Err(other),
+        };
+        assert_eq!(qdisc(&[]).unwrap(), (15, 20, 0, None, None));
+        let words = ["--rounds", "3", "--milliseconds", "7", "--work", "20", "--burst", "8", "--json"];
+        assert_eq!(qdisc(&words).unwrap(), (3, 7, 20, Some(8), Some(PathBuf::from("-"))));
+        for bad in [["--burst", "0"], ["--burst", "65"], ["--work", "-1"], ["--threads", "2"]] {
+            assert!(qdisc(&bad).is_err(), "{bad:?}");
+        }
+        assert!(matches!(bench(&["forward"]), Ok(BenchSuite::Forward(args)) if args == ForwardArgs::default()));
+        assert!(matches!(bench(&["queue"]), Ok(BenchSuite::Queue(args)) if args == QueueArgs::default()));
+        assert!(matches!(bench(&["qdisc"]), Ok(BenchSuite::Qdisc(args)) if args == QdiscArgs::default()));
+        assert!(matches!(bench(&["all", "--json", "x"]), Ok(BenchSuite::All(BenchOutput { json: Some(_) }))));
+        assert!(bench(&["all", "--rounds", "1"]).is_err());
+    }
+
     #[cfg(feature = "dpdk")]
     #[test]
     fn figures_are_not_hidden_among_messages() {

@@ -81,9 +81,8 @@ impl Failure {
 
 /// What there is to say of a subcommand that does not exist where it stands, but that people may look for there.
 fn known_elsewhere(command: &[&str], word: &str) -> Option<String> {
-    const NO_COMMANDS: [&str; 11] =
-        ["police", "qdisc", "bql", "port", "reload", "top", "capture", "trace", "gen", "rfc2544", "doctor"];
-    const NO_SUITES: [&str; 5] = ["qdisc", "queue", "police", "bql", "all"];
+    const NO_COMMANDS: [&str; 9] = ["police", "bql", "reload", "top", "capture", "trace", "gen", "rfc2544", "doctor"];
+    const NO_SUITES: [&str; 2] = ["police", "bql"];
     let not_yet = |name: &str| Some(format!("not supported yet: {name}"));
     match (command, word) {
         (["thruway"], word) if NO_COMMANDS.contains(&word) => not_yet(word),
@@ -124,9 +123,9 @@ mod tests {
             (&["thruway", "route", "add"], "provided: <ROUTE>... (see thruway route add --help)"),
             (&["thruway", "frobnicate"], "'frobnicate' (see thruway --help)"),
             (&["thruway", "trace", "-c", "5"], "not supported yet: trace"),
-            (&["thruway", "-v", "qdisc", "change", "p0"], "not supported yet: qdisc"),
+            (&["thruway", "-v", "bql", "change", "p0"], "not supported yet: bql"),
             #[cfg(feature = "dpdk")]
-            (&["thruway", "bench", "all", "--json"], "not supported yet: bench all"),
+            (&["thruway", "bench", "police", "--json"], "not supported yet: bench police"),
             #[cfg(feature = "dpdk")]
             (&["thruway", "bench", "trace"], "unrecognized subcommand 'trace'"),
             (&["thruway", "show", "police"], "not supported yet"),

@@ -14,8 +14,8 @@ mod view;
 mod words;
 
 pub use args::{
-    BenchArgs, BenchSuite, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs, MeasureArgs, NeighborCommand,
-    PortCommand, QdiscCommand, RouteCommand, RunArgs, ShowArgs,
+    BenchArgs, BenchOutput, BenchSuite, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs, MeasureArgs,
+    NeighborCommand, PortCommand, QdiscArgs, QdiscCommand, QueueArgs, RouteCommand, RunArgs, ShowArgs,
 };
 pub use failure::Failure;
 

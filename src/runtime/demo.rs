@@ -67,8 +67,9 @@ pub fn demo(seconds: u64, json: bool) -> Result<(), RuntimeError> {
         devices.push(Port::from_rings(name, vec![port_rx], vec![port_tx]).map_err(failed)?);
         wires.push(Wire { to_port, from_port });
     }
-    let (active, pools) = ports::start_devices(&config, &PoolPlan::new(&config, 4 * PLACES + FRAMES as u32), devices)?;
-    let pool = pools.into_iter().next().ok_or_else(|| RuntimeError::Demo("there is no packet pool".to_owned()))?;
+    let pools = ports::pools(&config, &PoolPlan::new(&config, 4 * PLACES + FRAMES as u32), &devices)?;
+    let active = ports::start(&config, &pools, devices)?;
+    let pool = pools.into_values().next().ok_or_else(|| RuntimeError::Demo("there is no packet pool".to_owned()))?;
     let frames: Vec<Vec<GeneratedFrame>> =
         active.iter().enumerate().map(|(port, active)| frames(port, active.mac)).collect();
     let mut running = daemon::start_workers(config, active, Isa::detect())?;
@@ -266,7 +267,7 @@ impl Screen {
             "Two ports in memory, {} routes, one worker on core {}. A source beside it sends IPv4 and\n\
              IPv6 (3 to 1) in 64-byte frames, {BAD_PERCENT} % of them bad on purpose, and takes back what is forwarded.\n\n\
              Mpps: million packets forwarded per second (what the source can send; the worker can do more)\n\
-             drops: the bad packets, and good ones that the source took back too late (tx_full)\n\
+             drops: the bad packets, and good ones that the source took back too late (queue_full)\n\
              cycles/packet: time-stamp counter cycles from receive to transmit, all included\n",
             running.config.routes.len(),
             machine::ranges(workers),

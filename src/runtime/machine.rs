@@ -3,6 +3,7 @@
 use super::error::RuntimeError;
 use crate::units::CoreId;
 use rustix::thread::{CpuSet, sched_getaffinity};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -18,6 +19,24 @@ pub(super) fn outer_cores() -> Result<(CoreId, CoreId), RuntimeError> {
     let allowed = allowed_cores()?;
     let first = allowed.first().copied().unwrap_or(CoreId(0));
     Ok((first, allowed.last().copied().unwrap_or(first)))
+}
+
+/// The cores this process may run on, such that the first ones share as little as possible: one thread of each physical core,
+/// then the others.
+pub(super) fn spread_cores() -> Result<Vec<CoreId>, RuntimeError> {
+    let siblings = |core: CoreId| {
+        fs::read_to_string(format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")).ok()
+    };
+    Ok(spread(&allowed_cores()?, siblings))
+}
+
+/// `siblings` says which threads are on the same physical core, in the same words for each of them.
+fn spread(cores: &[CoreId], siblings: impl Fn(CoreId) -> Option<String>) -> Vec<CoreId> {
+    let mut seen = BTreeSet::new();
+    let is_first = |core: &CoreId| siblings(*core).is_none_or(|siblings| seen.insert(siblings));
+    let (mut first, others): (Vec<_>, Vec<_>) = cores.iter().copied().partition(is_first);
+    first.extend(others);
+    first
 }
 
 /// Numbers as `taskset` writes them: `0-3,8`.
@@ -113,6 +132,16 @@ mod tests {
         assert_eq!(text(&[]), "");
         assert_eq!(text(&[3]), "3");
         assert_eq!(text(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+    }
+
+    #[test]
+    fn threads_of_one_core_come_last() {
+        let numbers = |cores: &[CoreId]| cores.iter().map(|core| core.0).collect::<Vec<_>>();
+        let cores: Vec<_> = [0, 1, 2, 4, 5, 6].map(CoreId).into();
+        let siblings = |core: CoreId| Some(format!("{},{}", core.0 % 4, core.0 % 4 + 4));
+        assert_eq!(numbers(&spread(&cores, siblings)), [0, 1, 2, 4, 5, 6]);
+        assert_eq!(numbers(&spread(&cores, |core| Some(format!("{}", core.0 / 2)))), [0, 2, 4, 6, 1, 5]);
+        assert_eq!(numbers(&spread(&cores, |_| None)), [0, 1, 2, 4, 5, 6]);
     }
 
     #[test]

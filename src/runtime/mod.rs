@@ -16,6 +16,8 @@ mod machine;
 mod notify;
 mod plan;
 mod ports;
+#[cfg(test)]
+mod tests;
 mod workers;
 
 pub use daemon::run;

@@ -8,6 +8,7 @@ use crate::control::report::TxCompletion;
 use crate::tables::TablePort;
 use dpdk::{Mempool, Port, PortConfig};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Opens every port's device.
 pub(super) fn open(config: &Config) -> Result<Vec<Port>, RuntimeError> {
@@ -15,31 +16,30 @@ pub(super) fn open(config: &Config) -> Result<Vec<Port>, RuntimeError> {
     config.ports.iter().map(|port| Port::open(&port.device).map_err(|source| failed(&port.name, source))).collect()
 }
 
-/// Configures and starts every port on its device; each NUMA node with a device on it gets a pool.
-pub(super) fn start_devices(
-    config: &Config,
-    plan: &PoolPlan,
-    devices: Vec<Port>,
-) -> Result<(Vec<ActivePort>, Vec<Mempool>), RuntimeError> {
-    let mut opened = Vec::new();
+/// The packet pool of each NUMA node.
+pub(super) type Pools = BTreeMap<Option<u32>, Mempool>;
+
+/// A pool for each NUMA node with a device on it.
+pub(super) fn pools(config: &Config, plan: &PoolPlan, devices: &[Port]) -> Result<Pools, RuntimeError> {
+    let mut pools = Pools::new();
     for (port, device) in config.ports.iter().zip(devices) {
         let info = device.info().map_err(|source| RuntimeError::Port { name: port.name.clone(), source })?;
-        opened.push((device, info));
-    }
-
-    let mut pools = BTreeMap::new();
-    for (_, info) in &opened {
-        if let std::collections::btree_map::Entry::Vacant(entry) = pools.entry(info.socket) {
+        if let Entry::Vacant(entry) = pools.entry(info.socket) {
             let name = info.socket.map_or_else(|| "packets".to_owned(), |socket| format!("packets{socket}"));
             let pool = Mempool::create(&name, plan.count, CACHE, plan.data_room, info.socket)
                 .map_err(|source| RuntimeError::Pool { source, arithmetic: plan.arithmetic.clone() })?;
             entry.insert(pool);
         }
     }
+    Ok(pools)
+}
 
+/// Configures and starts every port on its device.
+pub(super) fn start(config: &Config, pools: &Pools, devices: Vec<Port>) -> Result<Vec<ActivePort>, RuntimeError> {
     let mut ports = Vec::new();
-    for (port, (device, info)) in config.ports.iter().zip(opened) {
+    for (port, device) in config.ports.iter().zip(devices) {
         let failed = |source| RuntimeError::Port { name: port.name.clone(), source };
+        let info = device.info().map_err(failed)?;
         let rx_pools = pools.get(&info.socket).map(|pool| vec![pool.clone(); usize::from(port.rx_queues)]);
         let setup = PortConfig {
             rx_descriptors: port.rx_descriptors,
@@ -73,7 +73,7 @@ pub(super) fn start_devices(
         log::info!("port {}: {} ({driver}), MAC address {mac}, MTU {}", port.name, port.device, port.mtu);
         ports.push(active);
     }
-    Ok((ports, pools.into_values().collect()))
+    Ok(ports)
 }
 
 /// The ports as the tables know them.

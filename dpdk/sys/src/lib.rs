@@ -1,5 +1,6 @@
 //! Raw bindings to the parts of DPDK that a forwarder needs: generated from the installed headers
-//! with an explicit allow-list, plus the functions of `shim.c`. Only the crate `dpdk` uses them.
+//! with an explicit allow-list, plus the functions of `shim.c` and the loops of
+//! `ring_bench.c`. Only the crate `dpdk` uses them.
 
 pub mod layout;
 mod opaque;

@@ -2,7 +2,7 @@
 
 use super::case::Files;
 use super::measure::{SLICE, SLICES};
-use super::median;
+use crate::runtime::bench::figures::median;
 use crate::runtime::error::RuntimeError;
 use crate::runtime::machine;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, connect, recv, send, socket};

@@ -1,9 +1,9 @@
 //! One process's worth of measuring.
 
 use super::case::{Case, Files};
-use super::median;
 use crate::datapath::Isa;
 use crate::datapath::counters::WorkerCounters;
+use crate::runtime::bench::figures::median;
 use crate::runtime::daemon;
 use crate::runtime::error::RuntimeError;
 use serde::{Deserialize, Serialize};

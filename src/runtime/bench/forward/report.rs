@@ -2,9 +2,9 @@
 
 use super::case::Case;
 use super::measure::Measured;
-use super::median;
+use crate::runtime::bench::figures::median;
+use crate::runtime::bench::output::Output;
 use serde_json::{Value, json};
-use std::io::{self, Write};
 
 /// The figures of one case, one for each process start.
 #[derive(Debug)]
@@ -50,40 +50,37 @@ impl CaseReport {
 
 /// All figures of a run.
 #[derive(Debug)]
-pub(super) struct Report {
-    with_table: bool,
+pub(super) struct Report<'a> {
+    output: &'a Output,
     cases: Vec<CaseReport>,
 }
 
-impl Report {
-    /// Printed as a table while it grows, or only collected.
-    pub fn new(with_table: bool) -> Self {
-        if with_table {
-            line([
-                "case",
-                "Mpps",
-                "min..max",
-                "cycles/packet",
-                "testpmd Mpps",
-                "ratio",
-                "to small table",
-                "dropped ppm",
-            ]);
-        }
-        Self { with_table, cases: Vec::new() }
+impl<'a> Report<'a> {
+    /// Printed as a table while it grows.
+    pub fn new(output: &'a Output) -> Self {
+        let report = Self { output, cases: Vec::new() };
+        report.line([
+            "case",
+            "Mpps",
+            "min..max",
+            "cycles/packet",
+            "testpmd Mpps",
+            "ratio",
+            "to small table",
+            "dropped ppm",
+        ]);
+        report
     }
 
     pub fn add(&mut self, figures: CaseReport) {
-        if self.with_table {
-            Self::print(&figures);
-        }
+        self.print(&figures);
         self.cases.push(figures);
     }
 
-    fn print(figures: &CaseReport) {
+    fn print(&self, figures: &CaseReport) {
         let cell =
             |value: Option<f64>, digits: usize| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"));
-        line([
+        self.line([
             figures.case.name(),
             &cell(figures.mpps(), 2),
             figures.spread().as_deref().unwrap_or("-"),
@@ -95,7 +92,7 @@ impl Report {
         ]);
     }
 
-    pub fn json(&self) -> String {
+    pub fn json(&self) -> Value {
         let case = |figures: &CaseReport| -> Value {
             json!({
                 "case": figures.case.name(),
@@ -112,14 +109,12 @@ impl Report {
             })
         };
         let cases: Vec<Value> = self.cases.iter().map(case).collect();
-        format!("{:#}\n", json!({ "suite": "forward", "cases": cases }))
+        json!({ "suite": "forward", "cases": cases })
     }
-}
 
-/// A row of the table. Its reader may have left; the figures are still written to a file.
-fn line([case, mpps, spread, cycles, testpmd, ratio, small_table, dropped]: [&str; 8]) {
-    let _ = writeln!(
-        io::stdout(),
-        "{case:<10} {mpps:>6} {spread:>14} {cycles:>14} {testpmd:>13} {ratio:>6} {small_table:>15} {dropped:>12}"
-    );
+    fn line(&self, [case, mpps, spread, cycles, testpmd, ratio, small_table, dropped]: [&str; 8]) {
+        self.output.print(&format!(
+            "{case:<10} {mpps:>6} {spread:>14} {cycles:>14} {testpmd:>13} {ratio:>6} {small_table:>15} {dropped:>12}"
+        ));
+    }
 }
