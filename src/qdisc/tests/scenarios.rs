@@ -162,14 +162,15 @@ fn random_plays_find_faults() {
     }
 }
 
-/// With more preemptions than there is time for at other times; only if `THRUWAY_MODEL_PLAYS` is set.
+/// With more preemptions than there is time for at other times: some minutes; only if `THRUWAY_MODEL_PLAYS` is set.
 #[test]
 fn sweep_deeper() {
     if plays(0) > 0 {
         for scene in [HOLE, RUNNER] {
             passes::<Whole>(&scene);
         }
-        for scene in [SLIP, SLIP_BUSY, SLIP_QUOTA, SLIP_STOP, TWO, NO_BYPASS] {
+        let three = Scene { producers: &[1, 1, 1], ..TWO };
+        for scene in [SLIP, SLIP_BUSY, SLIP_QUOTA, SLIP_STOP, SHORT_HOLE, TWO, NO_BYPASS, three] {
             passes::<Whole>(&Scene { preemptions: 3, ..scene });
         }
     }
