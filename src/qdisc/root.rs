@@ -162,8 +162,9 @@ impl<K: Parts, const N: usize> Root<K, N> {
 
     /// The first step of taking the queue down: nothing is sent any more, but by the core that is sending now.
     ///
-    /// Then cores have to be kept from the queue, and a grace period has to pass in which each ends its turn. Then comes
-    /// [`Root::reset`].
+    /// Then cores have to be kept from sending by it, and a grace period has to pass in which each ends its turn. Then comes
+    /// [`Root::reset`]. It stays in the list that [`Deferred::turn`] is given: there a core that has promised to run it is
+    /// released from its promise, without which nobody could promise it again.
     pub fn deactivate(&self) {
         self.run.deactivate();
     }
