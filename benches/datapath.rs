@@ -3,18 +3,20 @@
 //! restoring the headers (which a device would do) taken off.
 
 use arc_swap::ArcSwap;
+use arrayvec::ArrayVec;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use thruway::config::RouteAction;
 use thruway::datapath::Isa;
 use thruway::datapath::buffer::{Burst, Lengths, PacketBuf, RxBurst, SMALL_BURST, TxBurst};
 use thruway::datapath::counters::WorkerCounters;
-use thruway::datapath::output::Output;
+use thruway::datapath::output::Outputs;
 use thruway::datapath::pipeline::Ingress;
 use thruway::datapath::snapshot::Snapshot;
 use thruway::datapath::worker::{Input, Worker};
 use thruway::generate::Profile;
 use thruway::packet::ChecksumStatus;
+use thruway::queue::Item;
 use thruway::tables::{TablePort, Tables};
 use thruway::units::{CoreId, MacAddr, PortId};
 
@@ -26,7 +28,16 @@ struct Buffer {
     template: [u8; 64],
 }
 
+#[repr(transparent)]
 struct Packet(NonNull<Buffer>);
+
+// SAFETY: the buffer is leaked, and written through the packet alone.
+unsafe impl Send for Packet {}
+
+// SAFETY: a pointer to a buffer, which is aligned.
+unsafe impl Item for Packet {
+    const ALIGNMENT: usize = align_of::<Buffer>();
+}
 
 impl Packet {
     fn new(frame: &[u8]) -> Self {
@@ -96,7 +107,7 @@ impl RxBurst for Rx {
 impl TxBurst for Tx {
     type Buf = Packet;
 
-    fn transmit(&mut self, burst: &mut Burst<Packet>) -> usize {
+    fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<Packet, N>) -> usize {
         let count = burst.len();
         LOOP.with_borrow_mut(|Loop(packets)| packets.extend(burst.drain(..)));
         count
@@ -161,8 +172,7 @@ fn main() {
             });
             let counters = Arc::new(WorkerCounters::new(CoreId(0), 1));
             let input = Input { ingress: Ingress { port, mac }, queue: Rx };
-            let mut worker =
-                Worker::new([input].into(), [Output::new(port, Tx)].into(), current.clone(), counters.clone(), isa);
+            let mut worker = Worker::new(vec![input], Outputs::direct([Tx]), current.clone(), counters.clone(), isa);
             let mut burst = Burst::new();
             let around = least(|| {
                 Rx.receive(&mut burst, SMALL_BURST);

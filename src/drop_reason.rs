@@ -74,7 +74,11 @@ drop_reasons! {
     TooBig => "too_big",
     /// The next hop's MAC address is not known.
     NeighborUnresolved => "neighbor_unresolved",
-    /// The device's transmit queue was full.
+    /// The port it would leave by is down, or went down while it waited.
+    PortDown => "port_down",
+    /// The qdisc's band was full.
+    QueueFull => "queue_full",
+    /// The device's transmit queue was full, and there is no qdisc before it.
     TxFull => "tx_full",
 }
 

@@ -23,6 +23,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Show(args) => cli::show(cli.socket(), cli.color, args),
         Command::Route(command) => cli::route(cli.socket(), command),
         Command::Neighbor(command) => cli::neighbor(cli.socket(), command),
+        Command::Qdisc(command) => cli::qdisc(cli.socket(), command),
+        Command::Port(command) => cli::port(cli.socket(), command),
         Command::Completions { shell } => cli::completions(*shell),
         Command::Man => cli::man(),
     }
@@ -88,7 +90,7 @@ mod forwarder {
     fn measure(args: &MeasureArgs) -> Result<(), Failure> {
         let duration = Duration::from_millis(args.milliseconds);
         for case in cases(&args.case)? {
-            let measured = bench::measure(case, &args.files, args.small_table, duration).map_err(failed)?;
+            let measured = bench::measure(case, &args.files, args.baseline, duration).map_err(failed)?;
             println!("{}", serde_json::json!(measured));
         }
         Ok(())

@@ -74,8 +74,8 @@ fn json_has_the_keys_of_the_contract() {
         ),
         (
             "queues",
-            "port queue kind bypass limit sent.packets sent.bytes bypassed.packets bypassed.bytes queued.packets \
-             queued.bytes dropped requeues overlimits backlog.packets backlog.bytes bands[].sent.packets \
+            "port queue cores kind bypass limit sent.packets sent.bytes bypassed.packets bypassed.bytes queued.packets \
+             queued.bytes dropped requeues purged overlimits backlog.packets backlog.bytes bands[].sent.packets \
              bands[].sent.bytes bands[].backlog.packets bands[].backlog.bytes bands[].dropped doorbells reschedules \
              bql.enabled bql.limit bql.limit_min bql.limit_max bql.hold_time_ms bql.inflight bql.stalls \
              bql.stall_max_ms gso.super_packets gso.segments",
@@ -129,11 +129,30 @@ fn people_get_tables() {
     assert_eq!(routes.lines().count(), 3, "{routes}");
     assert!(routes.lines().nth(1).unwrap().starts_with("10.0.0.0/32  unicast  192.0.2.2  p0"), "{routes}");
     assert!(success(socket, "show neighbors").starts_with("address"));
-    assert!(success(socket, "show queues").contains("noqueue"));
+    let queues = success(socket, "show queues");
+    assert!(queues.contains("pfifo_fast") && queues.contains("  band"), "{queues}");
     assert!(success(socket, "show version").contains("DPDK 22.11.0"));
     let config = success(socket, "show config");
     assert!(config.contains("[runtime]") && config.contains("worker_cores = [1]"), "{config}");
     assert!(success(socket, "show ports --color always").starts_with("\x1b[1m"));
+}
+
+#[test]
+fn qdiscs_are_tuned_and_ports_taken_down_and_up() {
+    let daemon = Daemon::start(Fake::default());
+    let socket = daemon.path();
+    assert_eq!(success(socket, "qdisc change p0 limit 500 bypass off"), "");
+    let queue = &show(socket, "queues")[0];
+    assert_eq!((&queue["limit"], &queue["bypass"]), (&json!(500), &json!(false)));
+    assert!(failure(socket, "qdisc change p7:0 limit 500", 1).contains("there is no port p7"));
+    assert!(failure(socket, "qdisc change p0", 2).contains("give limit N or bypass on|off"));
+    assert!(failure(socket, "qdisc change p0 limit 0", 2).contains("a limit from 1 to 65535"));
+    assert_eq!(success(socket, "port set p1 down"), "");
+    let admin = || [0, 1].map(|port| show(socket, "ports")[port]["admin"].as_str().unwrap().to_owned());
+    assert_eq!(admin(), ["up", "down"]);
+    assert!(success(socket, "show ports").contains("down"));
+    success(socket, "port set p1 up");
+    assert_eq!(admin(), ["up", "up"]);
 }
 
 #[test]

@@ -98,6 +98,11 @@ fn routes_and_neighbors_are_changed() {
     assert_eq!(listed["ok"][0]["mac"], "02:00:00:00:00:02");
     let selector = json!({"address": "192.0.2.2", "port": "p0"});
     assert_eq!(client.ask(json!({"neighbor": {"del": selector}})), json!({"ok": null}));
+    let change = json!({"port": "p0", "limit": 7, "bypass": false});
+    assert_eq!(client.ask(json!({"qdisc": {"change": change}})), json!({"ok": null}));
+    assert_eq!(client.ask(json!({"show": "queues"}))["ok"][0]["limit"], 7);
+    assert_eq!(client.ask(json!({"port": {"set": {"port": "p1", "admin": "down"}}})), json!({"ok": null}));
+    assert_eq!(client.ask(json!({"show": "ports"}))["ok"][1]["admin"], "down");
 
     let host_bits = json!({"prefix": "198.51.100.1/24", "blackhole": true});
     assert!(error(&client.ask(json!({"route": {"add": host_bits}}))).contains("198.51.100.0/24 would be right"));

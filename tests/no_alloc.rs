@@ -9,7 +9,7 @@ use thruway::config::RouteAction;
 use thruway::datapath::Isa;
 use thruway::datapath::counters::WorkerCounters;
 use thruway::datapath::memory::{MemoryPool, MemoryQueue};
-use thruway::datapath::output::Output;
+use thruway::datapath::output::Outputs;
 use thruway::datapath::pipeline::Ingress;
 use thruway::datapath::worker::{Input, Worker};
 use thruway::drop_reason::DropReason;
@@ -99,15 +99,15 @@ fn forward(bad_percent: u8, isa: Isa) -> (Calls, usize) {
     let pool = MemoryPool::default();
     let mut input = MemoryQueue::new(FRAMES).in_bursts_of(37);
     input.packets.extend(profile.frames().take(FRAMES).map(|frame| pool.packet(&frame.bytes)));
-    let output = |port| {
+    let output = |_| {
         let mut queue = MemoryQueue::new(FRAMES);
         queue.packets.reserve(FRAMES);
-        Output::new(PortId(port), queue)
+        queue
     };
     let input = Input { ingress: Ingress { port: PortId(0), mac: tables.ports()[0].mac }, queue: input };
-    let outputs = Box::new([output(0), output(1)]);
+    let outputs = Outputs::direct([0, 1].map(output));
     let counters = Arc::new(WorkerCounters::new(CoreId(0), 2));
-    let mut worker = Worker::new(Box::new([input]), outputs, tables.current(), counters.clone(), isa);
+    let mut worker = Worker::new(vec![input], outputs, tables.current(), counters.clone(), isa);
 
     let before = CALLS.get();
     while worker.turn(|| 0) != 0 {}

@@ -340,6 +340,18 @@ pub enum PortError {
         /// Queues that the port was configured with.
         count: usize,
     },
+    /// The port is stopped.
+    #[error("device {device}: it is down and has no queues: take it up first")]
+    NotRunning {
+        /// The device.
+        device: String,
+    },
+    /// The port cannot be stopped under those who use it.
+    #[error("device {device}: it cannot be stopped while its queues are in use")]
+    QueueOut {
+        /// The device.
+        device: String,
+    },
     /// The queue is in use.
     #[error("device {device}: {direction} queue {queue} is in use: a queue has one user at a time")]
     QueueTaken {

@@ -25,6 +25,23 @@ pub struct PortStats {
     pub tx_errors: u64,
 }
 
+impl PortStats {
+    /// What has been counted since these counters were `earlier`; they wrap.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            rx_packets: self.rx_packets.wrapping_sub(earlier.rx_packets),
+            rx_bytes: self.rx_bytes.wrapping_sub(earlier.rx_bytes),
+            rx_missed: self.rx_missed.wrapping_sub(earlier.rx_missed),
+            rx_errors: self.rx_errors.wrapping_sub(earlier.rx_errors),
+            rx_no_buffer: self.rx_no_buffer.wrapping_sub(earlier.rx_no_buffer),
+            tx_packets: self.tx_packets.wrapping_sub(earlier.tx_packets),
+            tx_bytes: self.tx_bytes.wrapping_sub(earlier.tx_bytes),
+            tx_errors: self.tx_errors.wrapping_sub(earlier.tx_errors),
+        }
+    }
+}
+
 /// The caller has the port open.
 pub(crate) fn basic(port: u16) -> Result<PortStats, Errno> {
     // SAFETY: all zeroes is a value of this structure of integers.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Traffic that `thruway bench forward` has unless told.
-const CASES: &str = "ipv4,ipv6,mixed";
+const CASES: &str = "ipv4,pfifo_fast,ipv6,mixed";
 
 /// Process starts of `thruway bench forward` unless told.
 const STARTS: u32 = 5;
@@ -82,6 +82,12 @@ pub enum Command {
     /// Change neighbours
     #[command(subcommand, visible_alias = "neigh")]
     Neighbor(NeighborCommand),
+    /// Tune qdiscs while they work
+    #[command(subcommand)]
+    Qdisc(QdiscCommand),
+    /// Take ports up or down
+    #[command(subcommand)]
+    Port(PortCommand),
     /// Print a shell's completions of this command line
     Completions {
         /// For which shell
@@ -138,7 +144,7 @@ pub enum BenchSuite {
 /// Arguments of `thruway bench forward`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ForwardArgs {
-    /// What to forward: ipv4, ipv6, mixed, bad, scalar, full-ipv4, full-ipv6, or all
+    /// What to forward: ipv4, pfifo_fast, ipv6, mixed, bad, scalar, full-ipv4, full-ipv6, or all
     #[arg(long, value_name = "CASE,...", value_delimiter = ',', default_value = CASES)]
     pub case: Vec<String>,
     /// How often each program is started; the figures are medians over the starts
@@ -225,9 +231,9 @@ pub struct MeasureArgs {
     /// How long
     #[arg(long)]
     pub milliseconds: u64,
-    /// With a table of two routes
+    /// Without what the case is about
     #[arg(long)]
-    pub small_table: bool,
+    pub baseline: bool,
 }
 
 /// Arguments of `thruway check`.
@@ -304,6 +310,28 @@ pub enum NeighborCommand {
     Del {
         /// ADDR [lladdr MAC] dev PORT
         #[arg(required = true, value_name = "NEIGHBOR")]
+        words: Vec<String>,
+    },
+}
+
+/// What to do with a qdisc.
+#[derive(Clone, Debug, Subcommand)]
+pub enum QdiscCommand {
+    /// Tune those of a port, or of one transmit queue: PORT[:QUEUE] [limit N] [bypass on|off]
+    Change {
+        /// PORT[:QUEUE] [limit N] [bypass on|off]
+        #[arg(required = true, value_name = "CHANGE")]
+        words: Vec<String>,
+    },
+}
+
+/// What to do with a port.
+#[derive(Clone, Debug, Subcommand)]
+pub enum PortCommand {
+    /// Take it up or down: PORT up|down
+    Set {
+        /// PORT up|down
+        #[arg(required = true, value_name = "SETTING")]
         words: Vec<String>,
     },
 }

@@ -15,12 +15,12 @@ mod words;
 
 pub use args::{
     BenchArgs, BenchOutput, BenchSuite, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs, MeasureArgs,
-    NeighborCommand, QdiscArgs, QueueArgs, RouteCommand, RunArgs, ShowArgs,
+    NeighborCommand, PortCommand, QdiscArgs, QdiscCommand, QueueArgs, RouteCommand, RunArgs, ShowArgs,
 };
 pub use failure::Failure;
 
 use crate::config;
-use crate::control::protocol::{DEFAULT_SOCKET, Request, RouteRequest};
+use crate::control::protocol::{DEFAULT_SOCKET, PortRequest, QdiscRequest, Request, RouteRequest};
 use clap::{CommandFactory, Parser};
 use std::io::Write;
 use std::path::Path;
@@ -111,6 +111,24 @@ pub fn route(socket: &Path, command: &RouteCommand) -> Result<(), Failure> {
 /// As [`route`].
 pub fn neighbor(socket: &Path, command: &NeighborCommand) -> Result<(), Failure> {
     change(socket, &Request::Neighbor(words::neighbor(command)?))
+}
+
+/// `thruway qdisc`: tunes qdiscs.
+///
+/// # Errors
+/// As [`route`].
+pub fn qdisc(socket: &Path, command: &QdiscCommand) -> Result<(), Failure> {
+    let QdiscCommand::Change { words } = command;
+    change(socket, &Request::Qdisc(QdiscRequest::Change(words::qdisc_change(words)?)))
+}
+
+/// `thruway port`: takes a port up or down.
+///
+/// # Errors
+/// As [`route`].
+pub fn port(socket: &Path, command: &PortCommand) -> Result<(), Failure> {
+    let PortCommand::Set { words } = command;
+    change(socket, &Request::Port(PortRequest::Set(words::port_setting(words)?)))
 }
 
 /// `thruway completions`: prints a script for a shell.

@@ -115,6 +115,7 @@ fn queues(queues: &[QueueReport]) -> View {
     let mut about = Table::new([
         (Key, "port"),
         (Key, "queue"),
+        (Text, "cores"),
         (Text, "kind"),
         (Text, "bypass"),
         (Gauge, "limit"),
@@ -133,15 +134,26 @@ fn queues(queues: &[QueueReport]) -> View {
         (Counter, "queued"),
         (Counter, "dropped"),
         (Counter, "requeues"),
+        (Counter, "purged"),
         (Counter, "overlimits"),
         (Counter, "doorbells"),
         (Counter, "reschedules"),
         (Counter, "stalls"),
     ]);
+    let mut bands = Table::new([
+        (Key, "port"),
+        (Key, "queue"),
+        (Key, "band"),
+        (Counter, "sent packets"),
+        (Counter, "sent bytes"),
+        (Counter, "dropped"),
+        (Gauge, "backlog packets"),
+    ]);
     for queue in queues {
         let name = || [Cell::from(queue.port.as_str()), Cell::from(queue.queue.to_string())];
         let switch = |on| Cell::from(if on { "on" } else { "off" });
         about.row(name().into_iter().chain([
+            list(&queue.cores).into(),
             queue.kind.as_str().into(),
             switch(queue.bypass),
             u64::from(queue.limit).into(),
@@ -158,14 +170,24 @@ fn queues(queues: &[QueueReport]) -> View {
             queue.queued.packets,
             queue.dropped,
             queue.requeues,
+            queue.purged,
             queue.overlimits,
             queue.doorbells,
             queue.reschedules,
             queue.bql.stalls,
         ];
         traffic.row(name().into_iter().chain(counters.map(Cell::from)));
+        for (number, band) in queue.bands.iter().enumerate() {
+            let counters = [band.sent.packets, band.sent.bytes, band.dropped, band.backlog.packets];
+            bands.row(name().into_iter().chain([number.to_string().into()]).chain(counters.map(Cell::from)));
+        }
     }
-    View { tables: vec![about, traffic], text: String::new() }
+    let tables = if queues.iter().all(|queue| queue.bands.is_empty()) {
+        vec![about, traffic]
+    } else {
+        vec![about, traffic, bands]
+    };
+    View { tables, text: String::new() }
 }
 
 /// Reasons that have struck; the others are only counted.

@@ -1,10 +1,12 @@
-//! The words of `thruway route` and `thruway neighbor`: those of `ip route` and `ip neighbor`, as far
-//! as there is something behind them.
+//! The words of `thruway route`, `neighbor`, `qdisc` and `port`: those of `ip` and `tc`, as far as there is something
+//! behind them.
 
 use crate::cli::args::NeighborCommand;
 use crate::cli::failure::Failure;
-use crate::control::protocol::{NeighborRequest, NeighborSelector, NeighborSpec, RouteSelector, RouteSpec};
-use crate::control::report::RouteKind;
+use crate::control::protocol::{
+    NeighborRequest, NeighborSelector, NeighborSpec, PortSetting, QdiscChange, RouteSelector, RouteSpec,
+};
+use crate::control::report::{Admin, RouteKind};
 use crate::units::MacAddr;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::IpAddr;
@@ -90,6 +92,58 @@ pub(super) fn neighbor(command: &NeighborCommand) -> Result<NeighborRequest, Fai
         NeighborCommand::Replace { .. } => NeighborRequest::Replace(spec),
         NeighborCommand::Add { .. } | NeighborCommand::Del { .. } => NeighborRequest::Add(spec),
     })
+}
+
+/// Reads `PORT[:QUEUE] [limit N] [bypass on|off]`.
+///
+/// # Errors
+/// [`Failure::Usage`] with the first word that is wrong.
+pub(super) fn qdisc_change(words: &[String]) -> Result<QdiscChange, Failure> {
+    let mut place = Once::new("a port");
+    let mut limit = Once::new("limit");
+    let mut bypass = Once::new("bypass");
+    let mut words = Words::new(words);
+    while let Some(word) = words.next() {
+        match word {
+            "limit" => limit.set(words.value("limit", "a number of packets from 1 to 65535")?)?,
+            "bypass" => bypass.set(match words.required("bypass", "on or off")? {
+                "on" => true,
+                "off" => false,
+                other => return Err(usage(format!("`{other}` after `bypass` is wrong: give on or off"))),
+            })?,
+            "priomap" | "bands" | "handle" | "root" | "parent" => return Err(not_yet(word)),
+            "dev" => place.set(words.required("dev", "the name of a port")?)?,
+            word => place.set(word)?,
+        }
+    }
+    let place = place.value.ok_or_else(|| usage("the port is missing: give PORT or PORT:QUEUE".to_owned()))?;
+    let (port, queue) = match place.split_once(':') {
+        None => (place, None),
+        Some((port, queue)) => (port, Some(parse(queue, "the number of a transmit queue behind the colon")?)),
+    };
+    Ok(QdiscChange { port: port.to_owned(), queue, limit: limit.value, bypass: bypass.value })
+}
+
+/// Reads `PORT up|down`.
+///
+/// # Errors
+/// [`Failure::Usage`] with the first word that is wrong.
+pub(super) fn port_setting(words: &[String]) -> Result<PortSetting, Failure> {
+    let mut port = Once::new("a port");
+    let mut admin = Once::new("up or down");
+    let mut words = Words::new(words);
+    while let Some(word) = words.next() {
+        match word {
+            "up" => admin.set(Admin::Up)?,
+            "down" => admin.set(Admin::Down)?,
+            "mtu" | "address" | "name" | "promisc" => return Err(not_yet(word)),
+            "dev" => port.set(words.required("dev", "the name of a port")?)?,
+            word => port.set(word)?,
+        }
+    }
+    let port = port.value.ok_or_else(|| usage("the port is missing: give PORT up or PORT down".to_owned()))?;
+    let admin = admin.value.ok_or_else(|| usage(format!("nothing is to be set of port {port}: give up or down")))?;
+    Ok(PortSetting { port: port.to_owned(), admin })
 }
 
 struct RouteWords {
@@ -296,11 +350,55 @@ mod tests {
         }
     }
 
+    #[test]
+    fn qdiscs_and_ports_are_named_as_tc_and_ip_do() {
+        let change = |queue, limit, bypass| QdiscChange { port: "p0".into(), queue, limit, bypass };
+        for (words, expected) in [
+            ("p0 limit 500", change(None, Some(500), None)),
+            ("p0:3 bypass off limit 1", change(Some(3), Some(1), Some(false))),
+            ("bypass on dev p0", change(None, None, Some(true))),
+            ("p0", change(None, None, None)),
+        ] {
+            assert_eq!(qdisc_change(&split(words)).unwrap_or_else(|failure| panic!("{words}: {failure:?}")), expected);
+        }
+        for (words, part) in [
+            ("", "the port is missing"),
+            ("limit 5", "the port is missing"),
+            ("p0:x limit 5", "`x`"),
+            ("p0:65536 limit 5", "`65536`"),
+            ("p0 limit", "`limit` ends"),
+            ("p0 limit 70000", "`70000` after `limit`"),
+            ("p0 limit -1", "`-1` after `limit`"),
+            ("p0 bypass yes", "`yes` after `bypass`"),
+            ("p0 p1 limit 5", "a port is given twice"),
+            ("p0 limit 5 limit 6", "limit is given twice"),
+            ("p0 priomap 1", "`priomap` is not supported yet"),
+        ] {
+            let sentence = message(qdisc_change(&split(words)));
+            assert!(sentence.contains(part), "{words}: {sentence}");
+        }
+        let setting = |admin| PortSetting { port: "p0".into(), admin };
+        assert_eq!(port_setting(&split("p0 up")).unwrap(), setting(Admin::Up));
+        assert_eq!(port_setting(&split("dev p0 down")).unwrap(), setting(Admin::Down));
+        for (words, part) in [
+            ("", "the port is missing"),
+            ("up", "the port is missing"),
+            ("p0", "give up or down"),
+            ("p0 up down", "given twice"),
+            ("p0 mtu 9000", "`mtu` is not supported yet"),
+        ] {
+            let sentence = message(port_setting(&split(words)));
+            assert!(sentence.contains(part), "{words}: {sentence}");
+        }
+    }
+
     proptest! {
         #[test]
-        fn no_words_are_a_panic(words in proptest::collection::vec("via|dev|10\\.0\\.0\\.0/8|::/0|default|blackhole|lladdr|.{0,8}", 0..8)) {
+        fn no_words_are_a_panic(words in proptest::collection::vec("via|dev|limit|bypass|up|10\\.0\\.0\\.0/8|::/0|default|blackhole|lladdr|.{0,8}", 0..8)) {
             let _ = route(&words);
             let _ = route_selector(&words);
+            let _ = qdisc_change(&words);
+            let _ = port_setting(&words);
             let _ = neighbor(&NeighborCommand::Del { words });
         }
     }

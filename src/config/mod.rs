@@ -23,6 +23,7 @@ mod validate;
 pub use error::{ConfigError, ConfigErrors, Position};
 pub use file::{SIZE_MAX, load, parse, parse_bytes};
 
+use crate::qdisc::{BandMap, Priomap};
 use crate::units::{CoreId, MacAddr, PortId};
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -101,7 +102,8 @@ pub struct Port {
     pub mtu: u16,
     /// Receive queues.
     pub rx_queues: u16,
-    /// Transmit queues; at least as many as workers.
+    /// Transmit queues. Worker `n` sends by queue `n mod tx_queues`: fewer than workers, and they share them, which takes a
+    /// qdisc.
     pub tx_queues: u16,
     /// Descriptors per receive queue.
     pub rx_descriptors: u16,
@@ -114,6 +116,34 @@ pub struct Port {
     /// the workers: queue `i` goes to worker `(n + i) mod workers`, where `n` counts the queues of the ports
     /// before this one that have no `queue_map` either.
     pub queue_cores: Vec<CoreId>,
+    /// What stands between the workers and the transmit queues.
+    pub qdisc: Qdisc,
+}
+
+/// `[port.qdisc]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Qdisc {
+    /// Bands in strict priority before each transmit queue.
+    PfifoFast(PfifoFast),
+    /// Nothing: what the device does not take is dropped.
+    Noqueue,
+}
+
+/// `[port.qdisc]` of the kind `pfifo_fast`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PfifoFast {
+    /// Packets per band, 1 to 65535. Default: 1000, as `txqueuelen` of Linux.
+    pub limit: u16,
+    /// Whether packets may go past empty bands. Default: they may.
+    pub bypass: bool,
+    /// The band of each priority. Default: Linux's.
+    pub priomap: Priomap,
+}
+
+impl Default for PfifoFast {
+    fn default() -> Self {
+        Self { limit: 1000, bypass: true, priomap: BandMap::PFIFO_FAST }
+    }
 }
 
 /// One `[[route]]`

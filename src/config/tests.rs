@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::control::report::ConfigReport;
+use crate::qdisc::Band;
 use crate::units::{CoreId, MacAddr, PortId};
 use proptest::prelude::*;
 
@@ -42,6 +43,7 @@ fn a_port_is_enough() {
             tx_descriptors: 1024,
             promiscuous: false,
             queue_cores: cores(&[1]),
+            qdisc: Qdisc::PfifoFast(PfifoFast { limit: 1000, bypass: true, priomap: BandMap::PFIFO_FAST }),
         }],
         routes: vec![],
         neighbors: vec![],
@@ -85,6 +87,17 @@ bql = { enabled = false }
 [[port]]
 name = "lan"
 device = "net_af_packet0,iface=eth1"
+tx_queues = 1
+
+[port.qdisc]
+kind = "pfifo_fast"
+limit = 65535
+bypass = false
+priomap = [2, 1, 0, 2, 1, 0, 2, 1, 0, 2, 1, 0, 2, 1, 0, 2]
+
+[[port]]
+name = "dmz"
+device = "net_af_packet1,iface=eth2"
 
 [[route]]
 prefix = "203.0.113.0/24"
@@ -123,7 +136,10 @@ port = "wan.0"
     assert_eq!((wan.mtu, wan.rx_queues, wan.tx_queues), (9000, 2, 3));
     assert_eq!((wan.rx_descriptors, wan.tx_descriptors, wan.promiscuous), (2048, 512, true));
     assert_eq!(wan.queue_cores, cores(&[1, 3]));
-    assert_eq!(config.ports[1].tx_queues, 2, "one for each worker");
+    assert_eq!(wan.qdisc, Qdisc::Noqueue);
+    let priomap = std::array::from_fn(|priority| Band::ALL[2 - priority % 3]);
+    assert_eq!(config.ports[1].qdisc, Qdisc::PfifoFast(PfifoFast { limit: 65535, bypass: false, priomap }));
+    assert_eq!([1, 2].map(|port| config.ports[port].tx_queues), [1, 2], "shared; one for each worker");
     let blackhole = Route { prefix: "::/0".parse().unwrap(), action: RouteAction::Blackhole };
     assert_eq!(config.routes, [via("203.0.113.0/24", "192.0.2.2"), via("0.0.0.0/0", "198.51.100.1"), blackhole]);
     let neighbor = Neighbor { address: "192.0.2.2".parse().unwrap(), mac: MacAddr([2, 0, 0, 0, 0, 2]), port };

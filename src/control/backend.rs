@@ -3,9 +3,9 @@
 //! Every call is made on the control thread, one at a time, and must not block: while one runs no
 //! other client is served.
 
-use crate::control::protocol::{NeighborSelector, NeighborSpec, RouteSelector, RouteSpec};
+use crate::control::protocol::{NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
 use crate::control::report::{
-    ConfigReport, CoreReport, DropReport, NeighborReport, PortReport, QueueReport, RouteGetReport, RouteReport,
+    Admin, ConfigReport, CoreReport, DropReport, NeighborReport, PortReport, QueueReport, RouteGetReport, RouteReport,
     VersionReport,
 };
 use ipnet::IpNet;
@@ -104,4 +104,17 @@ pub trait Forwarder {
     /// # Errors
     /// There is none that fits.
     fn remove_neighbor(&mut self, neighbor: &NeighborSelector) -> Result<(), Refusal>;
+
+    /// Tunes the qdiscs of a port, or of one of its transmit queues. All of it, or nothing.
+    ///
+    /// # Errors
+    /// There is no such port or queue, it has no qdisc, or the limit is more than there is memory for.
+    fn change_qdisc(&mut self, change: &QdiscChange) -> Result<(), Refusal>;
+
+    /// Takes a port up or down. Nothing happens if it is so already. What waits to leave by a port that goes down is
+    /// dropped.
+    ///
+    /// # Errors
+    /// There is no such port, or its device does not start.
+    fn set_port(&mut self, port: &str, admin: Admin) -> Result<(), Refusal>;
 }

@@ -1,7 +1,7 @@
 //! The configuration in force as a report: the file's keys with every default filled in, so that
 //! what `show config` prints as TOML is a configuration again.
 
-use crate::config::{Config, Memory, Port, RouteAction};
+use crate::config::{Config, Memory, Port, Qdisc, RouteAction};
 use crate::units::{MacAddr, PortId};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,24 @@ pub struct PortConfigReport {
     tx_descriptors: u16,
     promiscuous: bool,
     queue_map: Vec<(u16, u16)>,
+    qdisc: QdiscConfigReport,
+}
+
+/// A `[port.qdisc]`, key for key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum QdiscConfigReport {
+    /// Bands in strict priority.
+    PfifoFast {
+        /// Packets per band.
+        limit: u16,
+        /// Whether packets may go past empty bands.
+        bypass: bool,
+        /// The band of each priority.
+        priomap: Vec<u8>,
+    },
+    /// Nothing.
+    Noqueue,
 }
 
 /// A `[[route]]`, key for key.
@@ -133,6 +151,14 @@ fn port_report(port: &Port) -> PortConfigReport {
         tx_descriptors: port.tx_descriptors,
         promiscuous: port.promiscuous,
         queue_map: (0u16..).zip(&port.queue_cores).map(|(queue, core)| (queue, core.0)).collect(),
+        qdisc: match &port.qdisc {
+            Qdisc::PfifoFast(qdisc) => QdiscConfigReport::PfifoFast {
+                limit: qdisc.limit,
+                bypass: qdisc.bypass,
+                priomap: qdisc.priomap.map(|band| band as u8).to_vec(),
+            },
+            Qdisc::Noqueue => QdiscConfigReport::Noqueue,
+        },
     }
 }
 
@@ -154,7 +180,7 @@ fn memory_text(memory: Memory) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Control, Neighbor, Route, Runtime};
+    use crate::config::{Control, Neighbor, PfifoFast, Route, Runtime};
     use crate::units::CoreId;
 
     fn config() -> Config {
@@ -179,6 +205,7 @@ mod tests {
                 tx_descriptors: 1024,
                 promiscuous: false,
                 queue_cores: vec![CoreId(1), CoreId(2)],
+                qdisc: Qdisc::PfifoFast(PfifoFast { limit: 300, bypass: false, ..PfifoFast::default() }),
             }],
             routes: vec![
                 Route {
@@ -201,6 +228,11 @@ mod tests {
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["runtime"]["worker_cores"], serde_json::json!([1, 2]));
         assert_eq!(json["runtime"]["memory"], "512M");
+        let qdisc = &json["port"][0]["qdisc"];
+        assert_eq!(
+            (&qdisc["kind"], &qdisc["limit"], &qdisc["bypass"]),
+            (&"pfifo_fast".into(), &300.into(), &false.into())
+        );
         assert_eq!(json["port"][0]["queue_map"], serde_json::json!([[0, 1], [1, 2]]));
         assert_eq!(
             json["route"][0],

@@ -5,7 +5,9 @@
 //! the answers before it have gone out.
 
 use crate::control::backend::{Existing, Forwarder, Refusal};
-use crate::control::protocol::{MAX_REQUEST, NeighborRequest, Request, RouteRequest, What};
+use crate::control::protocol::{
+    MAX_REQUEST, NeighborRequest, PortRequest, PortSetting, QdiscRequest, Request, RouteRequest, What,
+};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::io::{self, Read, Write};
@@ -236,6 +238,8 @@ fn answer(output: &mut Vec<u8>, line: &[u8], forwarder: &mut dyn Forwarder) -> O
         Request::Show(what) => show(output, what, forwarder),
         Request::Route(request) => route(output, request, forwarder),
         Request::Neighbor(request) => reply(output, neighbor(request, forwarder)),
+        Request::Qdisc(QdiscRequest::Change(change)) => reply(output, forwarder.change_qdisc(&change)),
+        Request::Port(PortRequest::Set(PortSetting { port, admin })) => reply(output, forwarder.set_port(&port, admin)),
     }
     None
 }

@@ -7,12 +7,14 @@
 //! {"show":"ports"}
 //! {"route":{"add":{"prefix":"198.51.100.0/24","via":"192.0.2.2","port":"p0"}}}
 //! {"route":{"get":"198.51.100.7"}}
+//! {"qdisc":{"change":{"port":"p0","limit":500,"bypass":false}}}
+//! {"port":{"set":{"port":"p0","admin":"down"}}}
 //! {"neighbor":{"replace":{"address":"192.0.2.2","mac":"02:00:00:00:00:02","port":"p0"}}}
 //! ```
 //!
 //! Unknown keys are refused: a request that is not understood whole is not carried out in part.
 
-use crate::control::report::RouteKind;
+use crate::control::report::{Admin, RouteKind};
 use crate::units::MacAddr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -36,6 +38,10 @@ pub enum Request {
     Route(RouteRequest),
     /// A change of a neighbour.
     Neighbor(NeighborRequest),
+    /// A change of a qdisc.
+    Qdisc(QdiscRequest),
+    /// A change of a port.
+    Port(PortRequest),
 }
 
 /// What can be shown.
@@ -85,6 +91,49 @@ pub enum NeighborRequest {
     Replace(NeighborSpec),
     /// Remove it.
     Del(NeighborSelector),
+}
+
+/// What to do with a qdisc.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum QdiscRequest {
+    /// Tune it.
+    Change(QdiscChange),
+}
+
+/// How qdiscs are to be tuned; at least one thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QdiscChange {
+    /// The name of the port.
+    pub port: String,
+    /// The transmit queue; all of the port's without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<u16>,
+    /// Packets per band, at least 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u16>,
+    /// Whether packets may go past empty bands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bypass: Option<bool>,
+}
+
+/// What to do with a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum PortRequest {
+    /// Take it up or down.
+    Set(PortSetting),
+}
+
+/// How a port is to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortSetting {
+    /// Its name.
+    pub port: String,
+    /// Whether it is to carry traffic.
+    pub admin: Admin,
 }
 
 /// A route as it is to be: exactly one of `via` and `blackhole`.
@@ -194,6 +243,15 @@ pub enum BadRequest {
         /// The address as given.
         address: IpAddr,
     },
+    /// A change of a qdisc that changes nothing.
+    #[error("nothing is to be changed of the qdisc of port {port}: give limit N or bypass on|off")]
+    NoChange {
+        /// The port's name.
+        port: String,
+    },
+    /// A band without room for a packet.
+    #[error("a band of 0 packets forwards nothing: give a limit from 1 to 65535")]
+    NoLimit,
     /// A MAC address that no station can have.
     #[error("{mac} is not the MAC address of one station: give one that is neither zero nor a group address")]
     GroupMac {
@@ -219,7 +277,18 @@ impl Request {
                 }
                 Ok(())
             }
-            Self::Neighbor(NeighborRequest::Del(_)) => Ok(()),
+            Self::Neighbor(NeighborRequest::Del(_)) | Self::Port(_) => Ok(()),
+            Self::Qdisc(QdiscRequest::Change(change)) => change.check(),
+        }
+    }
+}
+
+impl QdiscChange {
+    fn check(&self) -> Result<(), BadRequest> {
+        match (self.limit, self.bypass) {
+            (None, None) => Err(BadRequest::NoChange { port: self.port.clone() }),
+            (Some(0), _) => Err(BadRequest::NoLimit),
+            _ => Ok(()),
         }
     }
 }

@@ -122,7 +122,9 @@ pub struct QueueReport {
     pub bypass: bool,
     /// Packets each band holds at most; 0 without a queue.
     pub limit: u32,
-    /// What the device took.
+    /// The cores that send by it.
+    pub cores: Vec<u16>,
+    /// What was given to the device; it may have given some of it back, to wait at the head of the queue.
     pub sent: Amount,
     /// What of it went past the queue.
     pub bypassed: Amount,
@@ -130,8 +132,10 @@ pub struct QueueReport {
     pub queued: Amount,
     /// Packets dropped because the queue, or without one the device, was full.
     pub dropped: u64,
-    /// Times a full device gave packets back.
+    /// Packets that a full device gave back.
     pub requeues: u64,
+    /// Packets dropped while they waited, as the port went down.
+    pub purged: u64,
     /// Times a packet had to wait for its byte budget.
     pub overlimits: u64,
     /// What waits now.

@@ -1,5 +1,6 @@
 //! What the data path asks of packets and of the queues that give and take them.
 
+use crate::queue::Item;
 use arrayvec::ArrayVec;
 
 /// Most packets that are received, forwarded and sent as one.
@@ -30,7 +31,7 @@ pub use crate::packet::ChecksumStatus;
 /// - `segment()` starts there and is as long as `lengths().segment()` says; that changes by `truncate` only,
 ///   which leaves it as it is or makes it the length asked for, whichever is less;
 /// - the bytes of `segment()` are writable, and nobody else reads or writes them.
-pub unsafe trait PacketBuf: Sized {
+pub unsafe trait PacketBuf: Item {
     /// The first byte of the frame.
     fn head(&self) -> *mut u8;
 
@@ -94,11 +95,11 @@ pub trait RxBurst {
 }
 
 /// A queue that packets are sent to.
-pub trait TxBurst {
+pub trait TxBurst: Send + 'static {
     /// The packets it takes.
     type Buf: PacketBuf;
 
     /// Takes packets from the front of `burst`, as many as there is room for, and says how many; the
     /// others stay in order. Never waits.
-    fn transmit(&mut self, burst: &mut Burst<Self::Buf>) -> usize;
+    fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<Self::Buf, N>) -> usize;
 }

@@ -1,10 +1,9 @@
 //! What a worker counts. Each counter has one writer, the worker; anybody may read.
 
 use super::buffer::BURST;
+use crate::counter::Counter;
 use crate::drop_reason::DropReason;
 use crate::units::{CoreId, PortId};
-
-pub use crate::counter::Counter;
 
 /// What one worker counts for one port.
 #[derive(Debug, Default)]
@@ -14,14 +13,6 @@ pub struct PortCounters {
     pub rx_packets: Counter,
     /// Their bytes, Ethernet header included, frame check sequence not.
     pub rx_bytes: Counter,
-    /// Packets that the device took for transmission.
-    pub tx_packets: Counter,
-    /// Their bytes.
-    pub tx_bytes: Counter,
-    /// Packets that the device refused; also in [`DropReason::TxFull`].
-    pub tx_dropped: Counter,
-    /// Bursts handed to the device.
-    pub doorbells: Counter,
 }
 
 /// How many buckets [`WorkerCounters::burst_histogram`] has.

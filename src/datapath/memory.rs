@@ -2,6 +2,8 @@
 
 use super::buffer::{Burst, Lengths, PacketBuf, READABLE, RxBurst, TxBurst};
 use crate::packet::ChecksumStatus;
+use crate::queue::Item;
+use arrayvec::ArrayVec;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -32,13 +34,13 @@ impl MemoryPool {
         // those to stumble over who read on instead of looking how long the segment is.
         let mut memory = [first, &rest[..rest.len().min(READABLE)]].concat();
         memory.resize(first.len() + READABLE, 0xa5);
-        MemoryPacket {
+        MemoryPacket(Box::new(Content {
             memory: NonNull::from(Box::leak(memory.into_boxed_slice())),
             segment_len: first.len(),
             rest: rest.to_vec(),
             checksum,
             pool: self.clone(),
-        }
+        }))
     }
 
     /// How many packets have not been freed.
@@ -47,9 +49,13 @@ impl MemoryPool {
     }
 }
 
-/// A packet of a [`MemoryPool`].
+/// A packet of a [`MemoryPool`]: three allocations at most, of which the first is the packet as a queue knows it.
 #[derive(Debug)]
-pub struct MemoryPacket {
+#[repr(transparent)]
+pub struct MemoryPacket(Box<Content>);
+
+#[derive(Debug)]
+struct Content {
     memory: NonNull<[u8]>,
     segment_len: usize,
     rest: Vec<u8>,
@@ -58,16 +64,21 @@ pub struct MemoryPacket {
 }
 
 // SAFETY: the memory is the packet's alone.
-unsafe impl Send for MemoryPacket {}
+unsafe impl Send for Content {}
+
+// SAFETY: the packet is laid out as its box.
+unsafe impl Item for MemoryPacket {
+    const ALIGNMENT: usize = <Box<Content> as Item>::ALIGNMENT;
+}
 
 impl MemoryPacket {
     /// The frame, all segments.
     pub fn frame(&self) -> Vec<u8> {
-        [self.segment(), &self.rest].concat()
+        [self.segment(), &self.0.rest].concat()
     }
 }
 
-impl Drop for MemoryPacket {
+impl Drop for Content {
     fn drop(&mut self) {
         self.pool.outstanding.fetch_sub(1, Relaxed);
         // SAFETY: the pointer came from a leaked box and is released once, here.
@@ -79,26 +90,26 @@ impl Drop for MemoryPacket {
 // segment, and is only reached through the packet.
 unsafe impl PacketBuf for MemoryPacket {
     fn head(&self) -> *mut u8 {
-        self.memory.as_ptr().cast()
+        self.0.memory.as_ptr().cast()
     }
 
     fn lengths(&self) -> Lengths {
-        Lengths::new((self.segment_len + self.rest.len()) as u32, self.segment_len as u16)
+        Lengths::new((self.0.segment_len + self.0.rest.len()) as u32, self.0.segment_len as u16)
     }
 
     fn segment(&self) -> &[u8] {
         // SAFETY: `segment_len` never exceeds the memory, which nobody writes while `self` is borrowed.
-        unsafe { std::slice::from_raw_parts(self.head(), self.segment_len) }
+        unsafe { std::slice::from_raw_parts(self.head(), self.0.segment_len) }
     }
 
     fn truncate(&mut self, len: u32) {
         let len = len as usize;
-        self.rest.truncate(len.saturating_sub(self.segment_len));
-        self.segment_len = self.segment_len.min(len);
+        self.0.rest.truncate(len.saturating_sub(self.0.segment_len));
+        self.0.segment_len = self.0.segment_len.min(len);
     }
 
     fn checksum(&self) -> ChecksumStatus {
-        self.checksum
+        self.0.checksum
     }
 }
 
@@ -137,7 +148,7 @@ impl RxBurst for MemoryQueue {
 impl TxBurst for MemoryQueue {
     type Buf = MemoryPacket;
 
-    fn transmit(&mut self, burst: &mut Burst<MemoryPacket>) -> usize {
+    fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<MemoryPacket, N>) -> usize {
         let count = burst.len().min(self.room.saturating_sub(self.packets.len()));
         self.packets.extend(burst.drain(..count));
         count

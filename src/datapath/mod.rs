@@ -12,6 +12,7 @@ pub mod memory;
 pub mod output;
 pub mod pipeline;
 pub mod snapshot;
+pub mod transmit;
 pub mod worker;
 
 pub use batch::Isa;

@@ -3,7 +3,7 @@
 use super::batch::{self, Batch, Check, Isa, Key, Passed, Work};
 use super::buffer::{BURST, Burst, ChecksumStatus, PacketBuf, RxBurst, TxBurst};
 use super::counters::WorkerCounters;
-use super::output::Output;
+use super::output::Outputs;
 use super::snapshot::{ETHERNET_HEADER, Family, NextHop, Snapshot};
 use crate::drop_reason::DropReason;
 use crate::fib::Ipv6Key;
@@ -63,7 +63,7 @@ impl<B: PacketBuf> Pipeline<B> {
         queue: &mut impl RxBurst<Buf = B>,
         ingress: Ingress,
         tables: &Snapshot,
-        outputs: &mut [Output<T>],
+        outputs: &mut Outputs<T>,
         counters: &WorkerCounters,
     ) -> usize {
         let (family, mixed) = match self.guess {
@@ -188,7 +188,7 @@ impl<B: PacketBuf> Pipeline<B> {
 }
 
 /// To forward the packets of one family.
-struct Forward<'p, 'a, B, T, const IPV6: bool> {
+struct Forward<'p, 'a, B, T: TxBurst, const IPV6: bool> {
     pipeline: &'p mut Pipeline<B>,
     path: &'p mut Path<'a, T>,
 }
@@ -204,17 +204,17 @@ impl<B: PacketBuf, T: TxBurst<Buf = B>, const IPV6: bool> Work for Forward<'_, '
 }
 
 /// What the stages of one burst share.
-struct Path<'a, T> {
+struct Path<'a, T: TxBurst> {
     ingress: Ingress,
     tables: &'a Snapshot,
-    outputs: &'a mut [Output<T>],
+    outputs: &'a mut Outputs<T>,
     counters: &'a WorkerCounters,
 }
 
 impl<T: TxBurst> Path<'_, T> {
     #[inline(always)]
     fn send(&mut self, port: PortId, packets: &mut Burst<T::Buf>, bytes: u64) {
-        self.outputs[port.index()].send(packets, bytes, self.counters);
+        self.outputs.send(port, packets, bytes, self.counters);
     }
 }
 

@@ -3,9 +3,10 @@
 use super::batch::Isa;
 use super::buffer::{RxBurst, SMALL_BURST, TxBurst};
 use super::counters::WorkerCounters;
-use super::output::Output;
+use super::output::{Output, Outputs};
 use super::pipeline::{Ingress, Pipeline};
 use super::snapshot::Snapshot;
+use crate::units::PortId;
 use arc_swap::{ArcSwap, Cache};
 use std::sync::Arc;
 
@@ -20,9 +21,9 @@ pub struct Input<R> {
 
 /// Polls its receive queues in turn and forwards what they give. It never allocates, locks, waits or
 /// makes a system call; the drivers below it may.
-pub struct Worker<R: RxBurst, T> {
-    inputs: Box<[Input<R>]>,
-    outputs: Box<[Output<T>]>,
+pub struct Worker<R: RxBurst, T: TxBurst> {
+    inputs: Vec<Input<R>>,
+    outputs: Outputs<T>,
     pipeline: Pipeline<R::Buf>,
     tables: Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>,
     counters: Arc<WorkerCounters>,
@@ -72,37 +73,68 @@ where
     R: RxBurst,
     T: TxBurst<Buf = R::Buf>,
 {
-    /// With one output for each port, in order of port, at most
-    /// [`MAX_PORTS`](super::pipeline::MAX_PORTS).
+    /// For at most [`MAX_PORTS`](super::pipeline::MAX_PORTS) ports.
     pub fn new(
-        inputs: Box<[Input<R>]>,
-        outputs: Box<[Output<T>]>,
+        inputs: Vec<Input<R>>,
+        outputs: Outputs<T>,
         tables: Arc<ArcSwap<Snapshot>>,
         counters: Arc<WorkerCounters>,
         isa: Isa,
     ) -> Self {
-        let pipeline = Pipeline::new(outputs.len(), isa);
+        let pipeline = Pipeline::new(outputs.ports(), isa);
         Self { inputs, outputs, pipeline, tables: Cache::new(tables), counters, time: Time::default() }
     }
 
-    /// Polls each queue once. `clock` reads the time-stamp counter. Returns how many packets came.
+    /// Polls each queue once, and runs the qdiscs that wait for it. `clock` reads the time-stamp counter. Returns how many
+    /// packets came.
     #[inline(always)]
-    pub fn turn(&mut self, clock: impl FnOnce() -> u64) -> usize {
-        self.time.start_turn(clock, &self.counters);
+    pub fn turn(&mut self, clock: impl Fn() -> u64) -> usize {
+        self.time.start_turn(&clock, &self.counters);
         self.counters.polls.add(self.inputs.len() as u64);
         let tables = self.tables.load();
         let mut received = 0;
         for Input { ingress, queue } in &mut self.inputs {
             received += self.pipeline.forward(queue, *ingress, tables, &mut self.outputs, &self.counters);
         }
+        self.outputs.turn(clock);
         self.time.end_turn(received);
         received
     }
 
-    /// Gives the queues back.
+    /// A turn without reception: what waits in the qdiscs is sent.
+    pub fn drain(&mut self, clock: impl Fn() -> u64) {
+        self.outputs.turn(clock);
+    }
+
+    /// Its ways out.
+    pub fn outputs(&self) -> &Outputs<T> {
+        &self.outputs
+    }
+
+    /// Takes a port away: its receive queues and the way to it are given back. What is sent there from now on is dropped.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such port.
+    pub fn take_port(&mut self, port: PortId) -> (Vec<Input<R>>, Output<T>) {
+        let inputs = self.inputs.extract_if(.., |input| input.ingress.port == port).collect();
+        (inputs, self.outputs.replace(port, Output::Down))
+    }
+
+    /// Gives a port that was taken away, or never was there, to the worker.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such port.
+    pub fn give_port(&mut self, port: PortId, inputs: Vec<Input<R>>, output: Output<T>) {
+        self.inputs.extend(inputs);
+        self.inputs.sort_by_key(|input| input.ingress.port);
+        self.outputs.replace(port, output);
+    }
+
+    /// Gives back the queues that are the worker's own.
     pub fn into_queues(self) -> (Vec<R>, Vec<T>) {
-        let inputs = self.inputs.into_iter().map(|input| input.queue).collect();
-        (inputs, self.outputs.into_iter().map(Output::into_queue).collect())
+        (self.inputs.into_iter().map(|input| input.queue).collect(), self.outputs.into_queues())
     }
 }
 

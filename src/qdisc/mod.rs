@@ -34,7 +34,7 @@ pub mod statistics;
 #[cfg(test)]
 mod tests;
 
-pub use band::{Band, BandMap};
+pub use band::{Band, BandMap, Priomap};
 pub use deferred::Deferred;
 pub use pfifo_fast::{BandConsumer, BandProducer};
 pub use root::{Parts, Root, Settings};

@@ -199,6 +199,16 @@ impl<K: Parts, const N: usize> Root<K, N> {
         complete
     }
 
+    /// After [`Root::deactivate`]: with the device, to put another in its place. `None` means that it has to be tried again later:
+    /// the queue is not deactivated, or a core is still sending.
+    pub fn with_device<R>(&self, body: impl FnOnce(&mut K::Device) -> R) -> Option<R> {
+        let mut owner = self.run.begin_reset()?;
+        let result = owner.with(|state, _| body(&mut state.device));
+        // Whoever missed it is told when the queue is activated.
+        let _ = owner.end();
+        Some(result)
+    }
+
     /// Takes the queue up again.
     pub fn activate(&self, core: &mut Deferred) {
         if self.run.activate() {

@@ -2,7 +2,15 @@
 
 use crate::datapath::buffer::{Burst, Lengths, PacketBuf, RxBurst, TxBurst};
 use crate::packet::ChecksumStatus;
+use crate::queue::Item;
+use arrayvec::ArrayVec;
 use dpdk::{Mbuf, RxQueue, TxQueue};
+
+// SAFETY: an mbuf is laid out as the pointer to DPDK's structure, which is aligned to the smallest cache line there is
+// (RTE_CACHE_LINE_MIN_SIZE), 64 bytes.
+unsafe impl Item for Mbuf {
+    const ALIGNMENT: usize = 64;
+}
 
 // SAFETY: an mbuf's buffer stays where it is for as long as it is owned, and a chain's segments with it.
 // The pools' data room and the strides of cards that bring their own buffers leave 64 readable bytes
@@ -60,7 +68,7 @@ impl TxBurst for TxQueue {
     type Buf = Mbuf;
 
     #[inline(always)]
-    fn transmit(&mut self, burst: &mut Burst<Mbuf>) -> usize {
+    fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<Mbuf, N>) -> usize {
         TxQueue::transmit(self, burst)
     }
 }

@@ -1,5 +1,7 @@
 //! `thruway run`: start, serve, stop.
 
+use super::active::ActivePort;
+use super::egress::Egress;
 use super::error::RuntimeError;
 use super::forwarder::Running;
 use super::plan::{self, Pages, PoolPlan};
@@ -38,7 +40,7 @@ pub fn run(config: Config) -> Result<(), RuntimeError> {
     let outcome = serve(&mut server, &mut running, &signals.stop, &signals.hangup);
     notify::notify("STOPPING=1");
     drop(server);
-    running.workers.stop();
+    running.stop();
     let (received, sent, dropped) = running.totals();
     if let Err(error) = writeln!(io::stdout(), "received {received} packets, sent {sent}, dropped {dropped}") {
         log::warn!("cannot print the totals: {error}");
@@ -76,17 +78,24 @@ pub(super) fn start_eal(config: &Config, extra: u32) -> Result<Eal, RuntimeError
 /// Brings up ports, tables and workers. DPDK runs.
 pub(super) fn start(config: Config, isa: Isa, extra: u32) -> Result<Running, RuntimeError> {
     let devices = ports::open(&config)?;
-    let (active, _) = ports::start_devices(&config, &PoolPlan::new(&config, extra), devices)?;
-    let mut tables = Tables::new(ports::for_tables(&config, &active), Box::new(std::thread::yield_now))?;
+    let pools = ports::pools(&config, &PoolPlan::new(&config, extra), &devices)?;
+    let active = ports::start(&config, &pools, devices)?;
+    start_workers(config, active, isa)
+}
+
+/// Brings up tables, qdiscs and workers on ports that run.
+pub(super) fn start_workers(config: Config, ports: Vec<ActivePort>, isa: Isa) -> Result<Running, RuntimeError> {
+    let mut tables = Tables::new(ports::for_tables(&config, &ports), Box::new(std::thread::yield_now))?;
     load(&mut tables, &config)?;
-    let workers = Workers::start(&config, &active, &tables.current(), isa)?;
+    let egress = Egress::new(&config, &ports)?;
+    let workers = Workers::start(&config, &ports, &egress, &tables.current(), isa)?;
     let count = workers.counters.len();
     log::info!("{count} worker{}, {} validation", if count == 1 { "" } else { "s" }, isa.name());
-    Ok(Running { workers, tables, ports: active, config })
+    Ok(Running { workers, egress, tables, ports, config })
 }
 
 /// Puts a configuration's routes and neighbours in force.
-pub(super) fn load(tables: &mut Tables, config: &Config) -> Result<(), RuntimeError> {
+fn load(tables: &mut Tables, config: &Config) -> Result<(), RuntimeError> {
     let routes = config.routes.iter().map(|route| (route.prefix, route.action));
     let neighbors = config.neighbors.iter().map(|neighbor| (neighbor.address, neighbor.mac, neighbor.port));
     Ok(tables.load(routes, neighbors)?)

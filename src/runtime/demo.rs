@@ -7,13 +7,11 @@
 use super::error::RuntimeError;
 use super::forwarder::Running;
 use super::plan::PoolPlan;
-use super::workers::Workers;
 use super::{daemon, machine, ports};
 use crate::config::{self, Config};
 use crate::datapath::Isa;
 use crate::drop_reason::DropReason;
 use crate::generate::{GeneratedFrame, Profile};
-use crate::tables::Tables;
 use crate::units::{MacAddr, PortId};
 use arrayvec::ArrayVec;
 use dpdk::ring::{Consumer, Producer};
@@ -69,14 +67,12 @@ pub fn demo(seconds: u64, json: bool) -> Result<(), RuntimeError> {
         devices.push(Port::from_rings(name, vec![port_rx], vec![port_tx]).map_err(failed)?);
         wires.push(Wire { to_port, from_port });
     }
-    let (active, pools) = ports::start_devices(&config, &PoolPlan::new(&config, 4 * PLACES + FRAMES as u32), devices)?;
-    let pool = pools.into_iter().next().ok_or_else(|| RuntimeError::Demo("there is no packet pool".to_owned()))?;
+    let pools = ports::pools(&config, &PoolPlan::new(&config, 4 * PLACES + FRAMES as u32), &devices)?;
+    let active = ports::start(&config, &pools, devices)?;
+    let pool = pools.into_values().next().ok_or_else(|| RuntimeError::Demo("there is no packet pool".to_owned()))?;
     let frames: Vec<Vec<GeneratedFrame>> =
         active.iter().enumerate().map(|(port, active)| frames(port, active.mac)).collect();
-    let mut tables = Tables::new(ports::for_tables(&config, &active), Box::new(std::thread::yield_now))?;
-    daemon::load(&mut tables, &config)?;
-    let workers = Workers::start(&config, &active, &tables.current(), Isa::detect())?;
-    let mut running = Running { workers, tables, ports: active, config };
+    let mut running = daemon::start_workers(config, active, Isa::detect())?;
 
     let shared = Arc::new(Shared::default());
     let (source_pool, source_shared) = (pool.clone(), shared.clone());
@@ -100,7 +96,7 @@ pub fn demo(seconds: u64, json: bool) -> Result<(), RuntimeError> {
     }
     shared.over.store(true, Relaxed);
     source.join().map_err(|_| RuntimeError::Demo("the source thread died: please report it".to_owned()))??;
-    running.workers.stop();
+    running.stop();
     let totals = Totals::of(&running, &shared);
     screen.summary(&running, &totals);
     let outcome = totals.check(&pool);
@@ -271,7 +267,7 @@ impl Screen {
             "Two ports in memory, {} routes, one worker on core {}. A source beside it sends IPv4 and\n\
              IPv6 (3 to 1) in 64-byte frames, {BAD_PERCENT} % of them bad on purpose, and takes back what is forwarded.\n\n\
              Mpps: million packets forwarded per second (what the source can send; the worker can do more)\n\
-             drops: the bad packets, and good ones that the source took back too late (tx_full)\n\
+             drops: the bad packets, and good ones that the source took back too late (queue_full)\n\
              cycles/packet: time-stamp counter cycles from receive to transmit, all included\n",
             running.config.routes.len(),
             machine::ranges(workers),
@@ -293,9 +289,8 @@ impl Screen {
     fn summary(&mut self, running: &Running, totals: &Totals) {
         let Totals { offered, received, sent, dropped, returned, busy_cycles } = *totals;
         let cycles = busy_cycles as f64 / received.max(1) as f64;
-        let dropped_for = |reason: DropReason| -> u64 {
-            running.workers.counters.iter().map(|worker| worker.drops(reason).get()).sum()
-        };
+        let dropped_for =
+            |reason: DropReason| -> u64 { running.droppers().map(|worker| worker.drops(reason).get()).sum() };
         let reasons = || DropReason::ALL.iter().map(|&reason| (reason, dropped_for(reason))).filter(|(_, n)| *n > 0);
         if self.json {
             let drops: serde_json::Map<_, _> =

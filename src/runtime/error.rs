@@ -1,6 +1,7 @@
 //! Why the forwarder does not start, or stops.
 
 use crate::control::server::ControlError;
+use crate::queue::CapacityError;
 use crate::tables::TableError;
 use crate::units::CoreId;
 use dpdk::{EalError, PoolError, PortError, RingError};
@@ -74,6 +75,9 @@ pub enum RuntimeError {
     /// A ring between threads cannot be made.
     #[error(transparent)]
     Ring(#[from] RingError),
+    /// A qdisc cannot be made.
+    #[error("no qdisc: {0}: lower `limit` in [port.qdisc]")]
+    Qdisc(#[from] CapacityError),
     /// A route or neighbour of the configuration cannot be put in force.
     #[error(transparent)]
     Table(#[from] TableError),

@@ -1,33 +1,64 @@
 //! The running forwarder, as the control socket asks for it.
 
-use super::ports::{ActivePort, tx_completion};
-use super::workers::Workers;
-use crate::config::{Config, RouteAction};
+use super::active::ActivePort;
+use super::egress::{Egress, Queue};
+use super::error::RuntimeError;
+use super::ports::tx_completion;
+use super::workers::{self, Workers};
+use crate::config::{Config, Qdisc, RouteAction};
 use crate::control::backend::{Existing, Forwarder, Refusal};
-use crate::control::protocol::{NeighborSelector, NeighborSpec, RouteSelector, RouteSpec};
+use crate::control::protocol::{NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
 use crate::control::report::{
-    Admin, Amount, ConfigReport, CoreDrops, CoreReport, DropReport, LinkReport, NeighborReport, NeighborState,
-    NextHopReport, Origin, PortQueue, PortReport, PortRx, PortTx, QueueReport, RouteGetReport, RouteKind, RouteReport,
-    VersionReport,
+    Admin, Amount, BandReport, ConfigReport, CoreDrops, CoreReport, DropReport, LinkReport, NeighborReport,
+    NeighborState, NextHopReport, Origin, PortQueue, PortReport, PortRx, PortTx, QueueReport, RouteGetReport,
+    RouteKind, RouteReport, VersionReport,
 };
-use crate::datapath::counters::{Counter, PortCounters, WorkerCounters};
+use crate::counter::Counter;
+use crate::datapath::counters::{PortCounters, WorkerCounters};
 use crate::drop_reason::DropReason;
+use crate::qdisc::{BandStatistics, Total};
 use crate::tables::{self, RouteEntry, TableError, Tables};
 use crate::units::{CoreId, PortId};
 use ipnet::IpNet;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// Everything there is while the forwarder runs. Fields are dropped in order: workers give the queues
+/// How long packets that wait to go out get when the forwarder stops.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Everything there is while the forwarder runs. Fields are dropped in order: workers and qdiscs give the queues
 /// back before the ports close.
 pub(super) struct Running {
     pub workers: Workers,
+    pub egress: Egress,
     pub tables: Tables,
     pub ports: Vec<ActivePort>,
     pub config: Config,
 }
 
 impl Running {
+    /// Ends forwarding: nothing is received any more, what waits to go out gets a moment to do so, and the workers stop. What
+    /// is left is dropped.
+    pub fn stop(&mut self) {
+        let started = Instant::now();
+        match self.workers.drain() {
+            Ok(()) => {
+                while self.egress.backlog() > 0 && started.elapsed() < DRAIN {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            Err(error) => log::error!("{error}"),
+        }
+        for port in (0..self.ports.len()).map(|port| PortId(port as u16)) {
+            self.egress.deactivate(port);
+        }
+        self.workers.stop();
+        for port in (0..self.ports.len()).map(|port| PortId(port as u16)) {
+            self.egress.purge(port);
+        }
+    }
+
     /// A counter of one port, all workers together.
     fn port_sum(&self, port: PortId, counter: fn(&PortCounters) -> &Counter) -> u64 {
         self.counters().map(|worker| counter(worker.port(port)).get()).sum()
@@ -43,12 +74,59 @@ impl Running {
         let (received, sent) = ports()
             .map(|port| self.port_packets(port))
             .fold((0, 0), |(received, sent), (rx, tx)| (received + rx, sent + tx));
-        (received, sent, self.counters().map(WorkerCounters::total_drops).sum())
+        (received, sent, self.droppers().map(WorkerCounters::total_drops).sum())
+    }
+
+    /// Those who drop packets: the workers, and control.
+    pub fn droppers(&self) -> impl Iterator<Item = &WorkerCounters> {
+        self.counters().chain([&self.egress.dropped])
     }
 
     /// Packets received and sent by one port.
     pub fn port_packets(&self, port: PortId) -> (u64, u64) {
-        (self.port_sum(port, |counters| &counters.rx_packets), self.port_sum(port, |counters| &counters.tx_packets))
+        let received = self.port_sum(port, |counters| &counters.rx_packets);
+        (received, self.egress.sum(port, |statistics| statistics.transmitted.packets))
+    }
+
+    /// Takes a port down: nothing comes in or goes out by it any more, and what waits to go out is dropped.
+    fn take_down(&mut self, port: PortId) -> Result<(), RuntimeError> {
+        self.egress.deactivate(port);
+        self.workers.visit(|_, worker| {
+            drop(worker.take_port(port));
+            Ok(())
+        })?;
+        self.egress.purge(port);
+        let name = &self.config.ports[port.index()].name;
+        let active = &mut self.ports[port.index()];
+        active.stop().map_err(|source| RuntimeError::Port { name: name.clone(), source })?;
+        log::info!("port {name}: down");
+        Ok(())
+    }
+
+    /// Takes a port up again.
+    fn take_up(&mut self, port: PortId) -> Result<(), RuntimeError> {
+        let (config, active) = (&self.config.ports[port.index()], &mut self.ports[port.index()]);
+        let failed = |source| RuntimeError::Port { name: config.name.clone(), source };
+        active.start().map_err(failed)?;
+        log::info!("port {}: up", config.name);
+        self.hand_out(port).inspect_err(|_| {
+            if let Err(error) = self.take_down(port) {
+                log::error!("{error}");
+            }
+        })
+    }
+
+    /// Gives the queues of a port that is up again to qdiscs and workers.
+    fn hand_out(&mut self, port: PortId) -> Result<(), RuntimeError> {
+        let (config, active) = (&self.config.ports[port.index()], &self.ports[port.index()]);
+        let failed = |source| RuntimeError::Port { name: config.name.clone(), source };
+        self.egress.activate(port, active).map_err(failed)?;
+        let (egress, cores) = (&self.egress, &self.config.runtime.worker_cores);
+        self.workers.visit(|number, worker| {
+            let inputs = workers::inputs(config, active, port, cores[number])?;
+            worker.give_port(port, inputs, egress.output(active, port, number).map_err(failed)?);
+            Ok(())
+        })
     }
 
     fn port_name(&self, port: PortId) -> String {
@@ -78,6 +156,45 @@ impl Running {
     }
 }
 
+fn amount(total: Total) -> Amount {
+    Amount { packets: total.packets, bytes: total.bytes }
+}
+
+/// What there is to say of a queue by itself.
+fn queue_report(queue: &Queue) -> QueueReport {
+    let statistics = queue.statistics();
+    let common = QueueReport {
+        kind: "noqueue".to_owned(),
+        sent: amount(statistics.sent),
+        dropped: statistics.dropped,
+        doorbells: statistics.doorbells,
+        ..QueueReport::default()
+    };
+    let Queue::Queued(queued) = queue else { return common };
+    let band = |band: BandStatistics| BandReport {
+        sent: amount(band.sent),
+        backlog: amount(band.backlog),
+        dropped: band.dropped,
+    };
+    let entered = statistics.bands.iter().map(|band| band.queued);
+    QueueReport {
+        kind: "pfifo_fast".to_owned(),
+        bypass: queued.root.bypass(),
+        limit: queued.limit.into(),
+        bypassed: amount(statistics.bypassed),
+        queued: entered.fold(Amount::default(), |sum, band| Amount {
+            packets: sum.packets + band.packets,
+            bytes: sum.bytes + band.bytes,
+        }),
+        requeues: statistics.requeues,
+        purged: statistics.purged.packets,
+        backlog: amount(statistics.backlog),
+        bands: statistics.bands.map(band).to_vec(),
+        reschedules: statistics.reschedules,
+        ..common
+    }
+}
+
 fn origin(origin: tables::Origin) -> Origin {
     match origin {
         tables::Origin::Config => Origin::Config,
@@ -94,15 +211,15 @@ impl Forwarder for Running {
         let report = |(position, (port, active)): (usize, (&crate::config::Port, &ActivePort))| {
             let id = PortId(position as u16);
             let device = |error: dpdk::PortError| Refusal::new(error.to_string());
-            let stats = active.running.stats().map_err(device)?;
-            let link = active.running.link().map_err(device)?;
+            let stats = active.stats().map_err(device)?;
+            let link = active.link().map_err(device)?;
             Ok(PortReport {
                 name: port.name.clone(),
                 device: port.device.clone(),
                 driver: active.info.driver.clone(),
                 mac: active.mac,
                 mtu: port.mtu,
-                admin: Admin::Up,
+                admin: if active.is_up() { Admin::Up } else { Admin::Down },
                 link: LinkReport { up: link.up, speed_mbps: link.speed_mbps.unwrap_or(0) },
                 addresses: port.addresses.clone(),
                 rx: PortRx {
@@ -113,9 +230,9 @@ impl Forwarder for Running {
                     no_mbuf: stats.rx_no_buffer,
                 },
                 tx: PortTx {
-                    packets: self.port_sum(id, |counters| &counters.tx_packets),
-                    bytes: self.port_sum(id, |counters| &counters.tx_bytes),
-                    dropped: self.port_sum(id, |counters| &counters.tx_dropped),
+                    packets: self.egress.sum(id, |statistics| statistics.transmitted.packets),
+                    bytes: self.egress.sum(id, |statistics| statistics.transmitted.bytes),
+                    dropped: self.egress.sum(id, |statistics| statistics.dropped + statistics.purged.packets),
                     errors: stats.tx_errors,
                 },
                 tx_completion: tx_completion(&active.info.driver),
@@ -126,23 +243,14 @@ impl Forwarder for Running {
 
     fn queues(&mut self) -> Result<Vec<QueueReport>, Refusal> {
         let mut queues = Vec::new();
-        for (position, port) in self.config.ports.iter().enumerate() {
-            for queue in 0..port.tx_queues {
-                // Worker n sends by queue n; a queue beyond the workers' is never used.
-                let counters = self.workers.counters.get(usize::from(queue));
-                let counters = counters.map(|worker| worker.port(PortId(position as u16)));
-                let count = |counter: fn(&PortCounters) -> &Counter| counters.map_or(0, |all| counter(all).get());
+        for (id, port) in (0..).map(PortId).zip(&self.config.ports) {
+            for (number, queue) in (0..).zip(self.egress.queues(id)) {
+                let workers = self.egress.workers_of(id, usize::from(number));
                 queues.push(QueueReport {
                     port: port.name.clone(),
-                    queue,
-                    kind: "noqueue".to_owned(),
-                    sent: Amount {
-                        packets: count(|counters| &counters.tx_packets),
-                        bytes: count(|counters| &counters.tx_bytes),
-                    },
-                    dropped: count(|counters| &counters.tx_dropped),
-                    doorbells: count(|counters| &counters.doorbells),
-                    ..QueueReport::default()
+                    queue: number,
+                    cores: workers.map(|worker| self.config.runtime.worker_cores[worker].0).collect(),
+                    ..queue_report(queue)
                 });
             }
         }
@@ -154,7 +262,7 @@ impl Forwarder for Running {
             |worker: &WorkerCounters, reason| CoreDrops { core: worker.core.0, packets: worker.drops(reason).get() };
         DropReason::ALL
             .iter()
-            .map(|&reason| DropReport::new(reason, self.counters().map(|worker| of_core(worker, reason)).collect()))
+            .map(|&reason| DropReport::new(reason, self.droppers().map(|worker| of_core(worker, reason)).collect()))
             .collect()
     }
 
@@ -269,6 +377,57 @@ impl Forwarder for Running {
             }
         }
         self.tables.delete_route(wanted.prefix).map_err(refusal)
+    }
+
+    fn change_qdisc(&mut self, change: &QdiscChange) -> Result<(), Refusal> {
+        let port = self.find_port(&change.port)?;
+        let name = &change.port;
+        let queues = self.egress.queues_mut(port);
+        let count = queues.len();
+        let queues = match change.queue {
+            None => queues,
+            Some(queue) => queues.get_mut(usize::from(queue)..=usize::from(queue)).ok_or_else(|| {
+                Refusal::new(format!("port {name} has no transmit queue {queue}: give one from 0 to {}", count - 1))
+            })?,
+        };
+        for queue in queues.iter() {
+            let Queue::Queued(queued) = queue else {
+                let sentence = format!("port {name} has no qdisc to change: its kind is noqueue");
+                return Err(Refusal::new(sentence));
+            };
+            if let Some(limit) = change.limit.filter(|&limit| limit > queued.most) {
+                return Err(Refusal::new(format!(
+                    "port {name}: {limit} packets per band are more than the {} that there are buffers for: set limit in \
+                     [port.qdisc] and start anew",
+                    queued.most
+                )));
+            }
+        }
+        for queue in queues {
+            let Queue::Queued(queued) = queue else { continue };
+            if let Some(limit) = change.limit {
+                queued.limit = limit;
+                queued.root.set_limit(limit.into());
+            }
+            if let Some(bypass) = change.bypass {
+                queued.root.set_bypass(bypass);
+            }
+        }
+        if let (None, Qdisc::PfifoFast(pfifo)) = (change.queue, &mut self.config.ports[port.index()].qdisc) {
+            pfifo.limit = change.limit.unwrap_or(pfifo.limit);
+            pfifo.bypass = change.bypass.unwrap_or(pfifo.bypass);
+        }
+        Ok(())
+    }
+
+    fn set_port(&mut self, name: &str, admin: Admin) -> Result<(), Refusal> {
+        let port = self.find_port(name)?;
+        let outcome = match (admin, self.ports[port.index()].is_up()) {
+            (Admin::Up, false) => self.take_up(port),
+            (Admin::Down, true) => self.take_down(port),
+            (Admin::Up, true) | (Admin::Down, false) => Ok(()),
+        };
+        outcome.map_err(|error| Refusal::new(error.to_string()))
     }
 
     fn set_neighbor(&mut self, neighbor: &NeighborSpec, existing: Existing) -> Result<(), Refusal> {

@@ -4,16 +4,20 @@
 //! queues (`buffers`), brings up what a configuration asks for (`plan`, `ports`, `workers`), and answers the
 //! control socket (`daemon`, `forwarder`).
 
+mod active;
 pub mod bench;
 mod buffers;
 mod daemon;
 mod demo;
+mod egress;
 mod error;
 mod forwarder;
 mod machine;
 mod notify;
 mod plan;
 mod ports;
+#[cfg(test)]
+mod tests;
 mod workers;
 
 pub use daemon::run;

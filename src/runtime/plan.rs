@@ -1,8 +1,9 @@
 //! What a configuration needs of the machine: memory for packets, the EAL's arguments. Pure arithmetic.
 
 use super::error::RuntimeError;
-use crate::config::{Config, Memory};
+use crate::config::{Config, Memory, Qdisc};
 use crate::datapath::buffer::BURST;
+use crate::datapath::transmit;
 
 /// Packets each thread keeps at hand, taken from the pool and not given back.
 pub(super) const CACHE: u32 = 512;
@@ -41,16 +42,20 @@ impl PoolPlan {
         let sum = |bound: fn(&crate::config::Port) -> u32| config.ports.iter().map(bound).sum::<u32>();
         let rx = sum(|port| u32::from(port.rx_queues) * u32::from(port.rx_descriptors));
         let tx = sum(|port| u32::from(port.tx_queues) * u32::from(port.tx_descriptors));
+        let waiting = sum(|port| match &port.qdisc {
+            Qdisc::Noqueue => 0,
+            Qdisc::PfifoFast(pfifo) => u32::from(port.tx_queues) * transmit::places(pfifo.limit.into()) as u32,
+        });
         let workers = config.runtime.worker_cores.len() as u32;
         // A pool's cache holds up to half as much again; the control thread has one as well.
         let (per_thread, in_flight) = (CACHE + CACHE / 2, 2 * BURST as u32);
         let held = (workers + 1) * per_thread + workers * in_flight;
         let reserve = config.ports.len() as u32 * DRIVER_RESERVE + extra;
-        let count = rx + tx + held + reserve;
+        let count = rx + tx + waiting + held + reserve;
         let mtu = config.ports.iter().map(|port| port.mtu).max().unwrap_or(1500);
         let data_room = (HEADROOM + u32::from(mtu) + FRAME_OVERHEAD).next_multiple_of(64).max(2048 + HEADROOM);
         let arithmetic = format!(
-            "{rx} receive descriptors + {tx} transmit descriptors + {held} held by the workers ({workers}) and control + \
+            "{rx} receive descriptors + {tx} transmit descriptors + {waiting} in qdiscs + {held} held by the workers ({workers}) and control + \
              {reserve} in drivers = {count} buffers of {} bytes = {} MiB",
             data_room + BUFFER_OVERHEAD,
             (u64::from(count) * u64::from(data_room + BUFFER_OVERHEAD)).div_ceil(MIB),
@@ -167,7 +172,11 @@ mod tests {
         let plan = PoolPlan::new(&parsed("", VDEVS), 0);
         // 2 ports: 1 receive and 2 transmit queues of 1024 each.
         let queues = 2 * 1024 + 2 * 2 * 1024;
-        assert_eq!(plan.count, queues + 3 * 768 + 2 * 128 + 2 * 512);
+        // Before each transmit queue three bands, which can grow to 1024 packets, and what was refused.
+        let qdiscs = 2 * 2 * (3 * 1024 + 64);
+        assert_eq!(plan.count, queues + qdiscs + 3 * 768 + 2 * 128 + 2 * 512);
+        let direct = VDEVS.replace("net_null0'", "net_null0'\nqdisc.kind = 'noqueue'");
+        assert_eq!(PoolPlan::new(&parsed("", &direct), 0).count, plan.count - qdiscs / 2);
         assert_eq!(plan.data_room, 2176);
         assert!(plan.arithmetic.contains("2048 receive descriptors + 4096 transmit descriptors"));
         let jumbo = PoolPlan::new(&parsed("", &VDEVS.replace("net_null1'", "net_null1'\nmtu = 9000")), 0);

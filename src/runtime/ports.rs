@@ -1,24 +1,14 @@
 //! Bringing up the ports of a configuration.
 
+use super::active::ActivePort;
 use super::error::RuntimeError;
 use super::plan::{CACHE, PoolPlan};
 use crate::config::Config;
 use crate::control::report::TxCompletion;
 use crate::tables::TablePort;
-use crate::units::MacAddr;
-use dpdk::{DeviceInfo, Mempool, Port, PortConfig, RunningPort};
+use dpdk::{Mempool, Port, PortConfig};
 use std::collections::BTreeMap;
-
-/// A port that forwards, and what there is to say of it.
-#[derive(Debug)]
-pub(super) struct ActivePort {
-    /// The port; its queues are with the workers.
-    pub running: RunningPort,
-    /// What the device is.
-    pub info: DeviceInfo,
-    /// Its MAC address.
-    pub mac: MacAddr,
-}
+use std::collections::btree_map::Entry;
 
 /// Opens every port's device.
 pub(super) fn open(config: &Config) -> Result<Vec<Port>, RuntimeError> {
@@ -26,44 +16,43 @@ pub(super) fn open(config: &Config) -> Result<Vec<Port>, RuntimeError> {
     config.ports.iter().map(|port| Port::open(&port.device).map_err(|source| failed(&port.name, source))).collect()
 }
 
-/// Configures and starts every port on its device; each NUMA node with a device on it gets a pool.
-pub(super) fn start_devices(
-    config: &Config,
-    plan: &PoolPlan,
-    devices: Vec<Port>,
-) -> Result<(Vec<ActivePort>, Vec<Mempool>), RuntimeError> {
-    let mut opened = Vec::new();
+/// The packet pool of each NUMA node.
+pub(super) type Pools = BTreeMap<Option<u32>, Mempool>;
+
+/// A pool for each NUMA node with a device on it.
+pub(super) fn pools(config: &Config, plan: &PoolPlan, devices: &[Port]) -> Result<Pools, RuntimeError> {
+    let mut pools = Pools::new();
     for (port, device) in config.ports.iter().zip(devices) {
         let info = device.info().map_err(|source| RuntimeError::Port { name: port.name.clone(), source })?;
-        opened.push((device, info));
-    }
-
-    let mut pools = BTreeMap::new();
-    for (_, info) in &opened {
-        if let std::collections::btree_map::Entry::Vacant(entry) = pools.entry(info.socket) {
+        if let Entry::Vacant(entry) = pools.entry(info.socket) {
             let name = info.socket.map_or_else(|| "packets".to_owned(), |socket| format!("packets{socket}"));
             let pool = Mempool::create(&name, plan.count, CACHE, plan.data_room, info.socket)
                 .map_err(|source| RuntimeError::Pool { source, arithmetic: plan.arithmetic.clone() })?;
             entry.insert(pool);
         }
     }
+    Ok(pools)
+}
 
+/// Configures and starts every port on its device.
+pub(super) fn start(config: &Config, pools: &Pools, devices: Vec<Port>) -> Result<Vec<ActivePort>, RuntimeError> {
     let mut ports = Vec::new();
-    for (port, (device, info)) in config.ports.iter().zip(opened) {
+    for (port, device) in config.ports.iter().zip(devices) {
         let failed = |source| RuntimeError::Port { name: port.name.clone(), source };
+        let info = device.info().map_err(failed)?;
         let rx_pools = pools.get(&info.socket).map(|pool| vec![pool.clone(); usize::from(port.rx_queues)]);
-        let running = device
-            .configure_and_start(&PortConfig {
-                rx_descriptors: port.rx_descriptors,
-                tx_descriptors: port.tx_descriptors,
-                mtu: port.mtu,
-                promiscuous: port.promiscuous,
-                mac: port.mac.map(|mac| mac.0),
-                tx_segments: true,
-                ..PortConfig::new(rx_pools.unwrap_or_default(), port.tx_queues)
-            })
-            .map_err(failed)?;
-        let applied = running.applied();
+        let setup = PortConfig {
+            rx_descriptors: port.rx_descriptors,
+            tx_descriptors: port.tx_descriptors,
+            mtu: port.mtu,
+            promiscuous: port.promiscuous,
+            mac: port.mac.map(|mac| mac.0),
+            tx_segments: true,
+            ..PortConfig::new(rx_pools.unwrap_or_default(), port.tx_queues)
+        };
+        let running = device.configure_and_start(&setup).map_err(failed)?;
+        let active = ActivePort::new(running, info, setup, &port.device);
+        let applied = active.applied();
         if (applied.rx_descriptors, applied.tx_descriptors) != (port.rx_descriptors, port.tx_descriptors) {
             log::info!(
                 "port {}: the device has {} receive and {} transmit descriptors",
@@ -76,15 +65,15 @@ pub(super) fn start_devices(
             log::warn!(
                 "port {}: {} cannot spread flows over its {} receive queues: all packets may come in by one",
                 port.name,
-                info.driver,
+                active.info.driver,
                 port.rx_queues
             );
         }
-        let mac = MacAddr(applied.mac);
-        log::info!("port {}: {} ({}), MAC address {mac}, MTU {}", port.name, port.device, info.driver, port.mtu);
-        ports.push(ActivePort { running, info, mac });
+        let (driver, mac) = (&active.info.driver, active.mac);
+        log::info!("port {}: {} ({driver}), MAC address {mac}, MTU {}", port.name, port.device, port.mtu);
+        ports.push(active);
     }
-    Ok((ports, pools.into_values().collect()))
+    Ok(ports)
 }
 
 /// The ports as the tables know them.

@@ -1,11 +1,11 @@
-//! Worker threads: started with their queues, stopped together.
+//! Worker threads: started with their queues, visited while they run, stopped together.
 
+use super::active::ActivePort;
+use super::egress::Egress;
 use super::error::RuntimeError;
-use super::ports::ActivePort;
 use crate::config::Config;
 use crate::datapath::Isa;
 use crate::datapath::counters::WorkerCounters;
-use crate::datapath::output::Output;
 use crate::datapath::pipeline::Ingress;
 use crate::datapath::snapshot::Snapshot;
 use crate::datapath::worker::{Input, Worker};
@@ -13,17 +13,43 @@ use crate::units::{CoreId, PortId};
 use arc_swap::ArcSwap;
 use dpdk::{RxQueue, TxQueue};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
+/// A worker on DPDK's queues.
+pub(super) type PortWorker = Worker<RxQueue, TxQueue>;
+
+/// What a worker thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Order {
+    /// Receives and forwards.
+    Forward,
+    /// Sends what waits in the qdiscs, and receives nothing.
+    Drain,
+    /// Hands its worker over and waits for it.
+    Wait,
+    /// Ends.
+    Stop,
+}
+
 /// All workers, running. Dropping it stops them.
-#[derive(Debug)]
 pub(super) struct Workers {
-    stop: Arc<AtomicBool>,
-    threads: Vec<(CoreId, JoinHandle<()>)>,
+    threads: Vec<Thread>,
+    /// What they do but for a visit.
+    order: Order,
     /// What each counts.
     pub counters: Vec<Arc<WorkerCounters>>,
+}
+
+struct Thread {
+    core: CoreId,
+    /// Relaxed throughout: the worker itself goes through channels.
+    order: Arc<AtomicU8>,
+    from: Receiver<PortWorker>,
+    to: Sender<PortWorker>,
+    handle: JoinHandle<()>,
 }
 
 impl Workers {
@@ -31,50 +57,69 @@ impl Workers {
     pub fn start(
         config: &Config,
         ports: &[ActivePort],
+        egress: &Egress,
         tables: &Arc<ArcSwap<Snapshot>>,
         isa: Isa,
     ) -> Result<Self, RuntimeError> {
-        let mut workers = Self { stop: Arc::default(), threads: Vec::new(), counters: Vec::new() };
+        let mut workers = Self { threads: Vec::new(), order: Order::Forward, counters: Vec::new() };
         for (number, &core) in config.runtime.worker_cores.iter().enumerate() {
-            let inputs = inputs(config, ports, core)?;
-            let outputs = outputs(config, ports, number as u16)?;
+            let mut all = Vec::new();
+            for (position, (port, active)) in config.ports.iter().zip(ports).enumerate() {
+                all.extend(inputs(port, active, PortId(position as u16), core)?);
+            }
+            let outputs = egress.outputs(config, ports, number)?;
             let counters = Arc::new(WorkerCounters::new(core, ports.len()));
-            let (tables, stop) = (tables.clone(), workers.stop.clone());
-            let (started, outcome) = mpsc::channel();
-            let for_worker = counters.clone();
-            let thread = std::thread::Builder::new()
-                .name(format!("worker-{core}"))
-                .spawn(move || {
-                    let placed = dpdk::thread::pin_to(usize::from(core.0))
-                        .and_then(|pinning| Ok((pinning, dpdk::thread::register()?)));
-                    let _placed = match placed {
-                        Ok(placed) => started.send(Ok(())).map(|()| placed),
-                        Err(error) => return drop(started.send(Err(error))),
-                    };
-                    let mut worker = Worker::new(inputs, outputs, tables, for_worker, isa);
-                    while !stop.load(Relaxed) {
-                        worker.turn(dpdk::clock::tsc);
-                    }
-                })
-                .map_err(RuntimeError::system("start a worker thread"))?;
-            workers.threads.push((core, thread));
-            workers.counters.push(counters);
-            outcome.recv().map_err(|_| RuntimeError::WorkerDied(core))??;
+            workers.counters.push(counters.clone());
+            let tables = tables.clone();
+            let thread = Thread::start(core, move || Worker::new(all, outputs, tables, counters, isa))?;
+            workers.threads.push(thread);
         }
         Ok(workers)
     }
 
     /// A worker that has ended although nobody stopped it.
     pub fn dead(&self) -> Option<CoreId> {
-        self.threads.iter().find(|(_, thread)| thread.is_finished()).map(|(core, _)| *core)
+        self.threads.iter().find(|thread| thread.handle.is_finished()).map(|thread| thread.core)
+    }
+
+    /// Has each worker end its turn, changes it, and lets it go on, one after the other. Afterwards whatever a worker had
+    /// seen before is no longer in use.
+    ///
+    /// # Errors
+    ///
+    /// If a worker has died, or `change` fails; those after it are as they were.
+    pub fn visit(
+        &self,
+        mut change: impl FnMut(usize, &mut PortWorker) -> Result<(), RuntimeError>,
+    ) -> Result<(), RuntimeError> {
+        for (number, thread) in self.threads.iter().enumerate() {
+            thread.give(Order::Wait);
+            let mut worker = thread.from.recv().map_err(|_| RuntimeError::WorkerDied(thread.core))?;
+            let outcome = change(number, &mut worker);
+            thread.give(self.order);
+            // Before it is sent, so that the worker finds it.
+            thread.to.send(worker).map_err(|_| RuntimeError::WorkerDied(thread.core))?;
+            outcome?;
+        }
+        Ok(())
+    }
+
+    /// From now on nothing is received; what waits in the qdiscs is sent.
+    ///
+    /// # Errors
+    ///
+    /// If a worker has died.
+    pub fn drain(&mut self) -> Result<(), RuntimeError> {
+        self.order = Order::Drain;
+        self.visit(|_, _| Ok(()))
     }
 
     /// Stops all and waits for them; the queues are free afterwards.
     pub fn stop(&mut self) {
-        self.stop.store(true, Relaxed);
-        for (core, thread) in self.threads.drain(..) {
-            if thread.join().is_err() {
-                log::error!("{}", RuntimeError::WorkerDied(core));
+        self.threads.iter().for_each(|thread| thread.give(Order::Stop));
+        for thread in self.threads.drain(..) {
+            if thread.handle.join().is_err() {
+                log::error!("{}", RuntimeError::WorkerDied(thread.core));
             }
         }
     }
@@ -86,26 +131,69 @@ impl Drop for Workers {
     }
 }
 
-/// The receive queues that a core polls.
-fn inputs(config: &Config, ports: &[ActivePort], core: CoreId) -> Result<Box<[Input<RxQueue>]>, RuntimeError> {
-    let mut inputs = Vec::new();
-    for (position, (port, active)) in config.ports.iter().zip(ports).enumerate() {
-        let ingress = Ingress { port: PortId(position as u16), mac: active.mac };
-        for (queue, _) in (0..).zip(&port.queue_cores).filter(|(_, polled_by)| **polled_by == core) {
-            let queue = active.running.take_rx_queue(queue);
-            let queue = queue.map_err(|source| RuntimeError::Port { name: port.name.clone(), source })?;
-            inputs.push(Input { ingress, queue });
-        }
+impl Thread {
+    /// Starts a thread on a core, pinned and registered, that makes its worker itself.
+    fn start(core: CoreId, make: impl FnOnce() -> PortWorker + Send + 'static) -> Result<Self, RuntimeError> {
+        let order = Arc::new(AtomicU8::new(Order::Forward as u8));
+        let (from_worker, from) = mpsc::channel();
+        let (to, to_worker) = mpsc::channel();
+        let (started, outcome) = mpsc::channel();
+        let orders = order.clone();
+        let handle = std::thread::Builder::new()
+            .name(format!("worker-{core}"))
+            .spawn(move || {
+                let placed = dpdk::thread::pin_to(usize::from(core.0))
+                    .and_then(|pinning| Ok((pinning, dpdk::thread::register()?)));
+                let _placed = match placed {
+                    Ok(placed) => started.send(Ok(())).map(|()| placed),
+                    Err(error) => return drop(started.send(Err(error))),
+                };
+                serve(make(), &orders, &from_worker, &to_worker);
+            })
+            .map_err(RuntimeError::system("start a worker thread"))?;
+        outcome.recv().map_err(|_| RuntimeError::WorkerDied(core))??;
+        Ok(Self { core, order, from, to, handle })
     }
-    Ok(inputs.into())
+
+    fn give(&self, order: Order) {
+        self.order.store(order as u8, Relaxed);
+    }
 }
 
-/// A transmit queue of each port, for one worker alone.
-fn outputs(config: &Config, ports: &[ActivePort], worker: u16) -> Result<Box<[Output<TxQueue>]>, RuntimeError> {
-    let output = |(position, (port, active)): (usize, (&crate::config::Port, &ActivePort))| {
-        let queue = active.running.take_tx_queue(worker);
+/// A worker thread's life.
+fn serve(mut worker: PortWorker, order: &AtomicU8, home: &Sender<PortWorker>, back: &Receiver<PortWorker>) {
+    const FORWARD: u8 = Order::Forward as u8;
+    const DRAIN: u8 = Order::Drain as u8;
+    const WAIT: u8 = Order::Wait as u8;
+    loop {
+        match order.load(Relaxed) {
+            FORWARD => drop(worker.turn(dpdk::clock::tsc)),
+            DRAIN => worker.drain(dpdk::clock::tsc),
+            WAIT => {
+                if home.send(worker).is_err() {
+                    return;
+                }
+                let Ok(returned) = back.recv() else { return };
+                worker = returned;
+            }
+            _ => return,
+        }
+    }
+}
+
+/// The receive queues of a port that a core polls.
+pub(super) fn inputs(
+    port: &crate::config::Port,
+    active: &ActivePort,
+    id: PortId,
+    core: CoreId,
+) -> Result<Vec<Input<RxQueue>>, RuntimeError> {
+    let ingress = Ingress { port: id, mac: active.mac };
+    let polled = (0..).zip(&port.queue_cores).filter(|(_, polled_by)| **polled_by == core);
+    let input = |(queue, _)| {
+        let queue = active.take_rx_queue(queue);
         let queue = queue.map_err(|source| RuntimeError::Port { name: port.name.clone(), source })?;
-        Ok(Output::new(PortId(position as u16), queue))
+        Ok(Input { ingress, queue })
     };
-    config.ports.iter().zip(ports).enumerate().map(output).collect()
+    polled.map(input).collect()
 }

@@ -5,6 +5,7 @@ use super::networks::{Change, frame_to, way};
 use super::rig::{isas, tables};
 use crate::reference::strategy::topology;
 use crate::reference::{Action, Reference, ReferenceNeighbor};
+use arrayvec::ArrayVec;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use thruway::datapath::buffer::{Burst, RxBurst, TxBurst};
 use thruway::datapath::counters::WorkerCounters;
 use thruway::datapath::memory::{MemoryPacket, MemoryPool};
-use thruway::datapath::output::Output;
+use thruway::datapath::output::Outputs;
 use thruway::datapath::pipeline::Ingress;
 use thruway::datapath::worker::{Input, Worker};
 use thruway::units::{CoreId, MacAddr, PortId};
@@ -128,7 +129,7 @@ struct Sink {
 impl TxBurst for Sink {
     type Buf = MemoryPacket;
 
-    fn transmit(&mut self, burst: &mut Burst<MemoryPacket>) -> usize {
+    fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<MemoryPacket, N>) -> usize {
         let (first, last) = (self.ended.load(Acquire), self.progress.begun.load(Acquire));
         let count = burst.len();
         for packet in burst.drain(..) {
@@ -181,10 +182,10 @@ fn packets_go_the_old_or_the_new_way_while_tables_change() {
             ended: ended.clone(),
             astray: VecDeque::new(),
         };
-        let outputs = (0..3).map(PortId).map(|port| Output::new(port, sink(port))).collect();
+        let outputs = Outputs::direct((0..3).map(PortId).map(sink));
         let ingress = Ingress { port: PortId(0), mac: router.ports[0].mac };
         let counters = Arc::new(WorkerCounters::new(CoreId(0), 3));
-        let inputs = Box::new([Input { ingress, queue: source }]);
+        let inputs = vec![Input { ingress, queue: source }];
         let snapshots = |tables: &thruway::tables::Tables| Arc::strong_count(&tables.current().load().ipv4);
         let alone = snapshots(&tables);
         let mut worker = Worker::new(inputs, outputs, tables.current(), counters.clone(), isa);

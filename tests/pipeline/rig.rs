@@ -9,12 +9,13 @@ use thruway::datapath::Isa;
 use thruway::datapath::buffer::{Burst, RxBurst};
 use thruway::datapath::counters::WorkerCounters;
 use thruway::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
-use thruway::datapath::output::Output;
+use thruway::datapath::output::Outputs;
 use thruway::datapath::pipeline::Ingress;
 use thruway::datapath::snapshot::Snapshot;
 use thruway::datapath::worker::{Input, Worker};
 use thruway::drop_reason::DropReason;
 use thruway::packet::ChecksumStatus;
+use thruway::qdisc::Statistics;
 use thruway::tables::{Relax, TablePort, Tables};
 use thruway::units::{CoreId, PortId};
 
@@ -237,16 +238,17 @@ fn run(router: &Reference, tables: &Arc<ArcSwap<Snapshot>>, arrivals: &[Arrival]
         queue: Script(script),
     };
     let inputs = ports().zip(scripts).map(input).collect();
-    let outputs = ports().map(|port| Output::new(port, MemoryQueue::new(room))).collect();
+    let outputs = Outputs::direct(ports().map(|_| MemoryQueue::new(room)));
     let counters = Arc::new(WorkerCounters::new(CoreId(0), router.ports.len()));
     let mut worker = Worker::new(inputs, outputs, tables.clone(), counters.clone(), isa);
     for arrival in arrivals {
         assert_eq!(worker.turn(|| 0), arrival.burst.len());
     }
     assert_eq!(counters.polls.get() as usize, arrivals.len() * router.ports.len());
+    let statistics: Vec<Statistics> = ports().map(|port| worker.outputs().statistics(port)).collect();
     let (_, queues) = worker.into_queues();
 
-    let account = found(&counters, &queues);
+    let account = found(&counters, &statistics, &queues);
     let waiting: usize = queues.iter().map(|queue| queue.packets.len()).sum();
     assert_eq!(pool.outstanding(), waiting);
     let received: u64 = account.ports.iter().map(|port| port.rx.0).sum();
@@ -256,7 +258,7 @@ fn run(router: &Reference, tables: &Arc<ArcSwap<Snapshot>>, arrivals: &[Arrival]
     account
 }
 
-fn found(counters: &WorkerCounters, queues: &[MemoryQueue]) -> Account {
+fn found(counters: &WorkerCounters, statistics: &[Statistics], queues: &[MemoryQueue]) -> Account {
     let port = |(position, queue): (usize, &MemoryQueue)| {
         let counters = counters.port(PortId(position as u16));
         let mut sent = [vec![], vec![]];
@@ -266,14 +268,11 @@ fn found(counters: &WorkerCounters, queues: &[MemoryQueue]) -> Account {
             bytes += frame.len() as u64;
             sent[family(&frame)].push(frame);
         }
-        assert_eq!((counters.tx_packets.get(), counters.tx_bytes.get()), (queue.packets.len() as u64, bytes));
-        assert!(counters.doorbells.get() > 0 || queue.packets.is_empty());
-        PortAccount {
-            rx: (counters.rx_packets.get(), counters.rx_bytes.get()),
-            tx: (counters.tx_packets.get(), counters.tx_bytes.get()),
-            refused: counters.tx_dropped.get(),
-            sent,
-        }
+        let statistics = statistics[position];
+        let tx = (statistics.transmitted.packets, statistics.transmitted.bytes);
+        assert_eq!(tx, (queue.packets.len() as u64, bytes));
+        assert!(statistics.doorbells > 0 || queue.packets.is_empty());
+        PortAccount { rx: (counters.rx_packets.get(), counters.rx_bytes.get()), tx, refused: statistics.dropped, sent }
     };
     let drops = DropReason::ALL.iter().map(|reason| (reason.name(), counters.drops(*reason).get()));
     Account {

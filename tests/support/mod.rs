@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use thruway::control::backend::{Existing, Forwarder, Refusal};
-use thruway::control::protocol::{NeighborSelector, NeighborSpec, RouteSelector, RouteSpec};
+use thruway::control::protocol::{NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
 use thruway::control::report::*;
 use thruway::control::server::{Limits, Server, Wake};
 use thruway::drop_reason::DropReason;
@@ -23,6 +23,10 @@ use thruway::units::MacAddr;
 pub struct Fake {
     pub routes: BTreeMap<IpNet, RouteReport>,
     pub neighbors: BTreeMap<(String, IpAddr), NeighborReport>,
+    /// The last change of a qdisc.
+    pub qdisc: Option<QdiscChange>,
+    /// What ports were set to be.
+    pub admin: BTreeMap<String, Admin>,
     /// How often a page of routes was asked for.
     pub pages: Arc<AtomicUsize>,
     /// How often anything was asked for, so that counters move.
@@ -71,7 +75,7 @@ impl Forwarder for Fake {
                 driver: "net_null".into(),
                 mac: MacAddr([2, 0, 0, 0, 0, 1]),
                 mtu: 1500,
-                admin: Admin::Up,
+                admin: self.admin.get(name).copied().unwrap_or(Admin::Up),
                 link: LinkReport { up: true, speed_mbps: 100_000 },
                 addresses: vec!["192.0.2.1/24".parse().unwrap(), "2001:db8:1::1/64".parse().unwrap()],
                 rx: PortRx { packets, bytes: 64 * packets, ..PortRx::default() },
@@ -82,7 +86,15 @@ impl Forwarder for Fake {
     }
 
     fn queues(&mut self) -> Result<Vec<QueueReport>, Refusal> {
-        let queue = QueueReport { port: "p0".into(), kind: "noqueue".into(), ..QueueReport::default() };
+        let change = self.qdisc.as_ref();
+        let queue = QueueReport {
+            port: "p0".into(),
+            kind: "pfifo_fast".into(),
+            bypass: change.and_then(|change| change.bypass).unwrap_or(true),
+            limit: change.and_then(|change| change.limit).unwrap_or(1000).into(),
+            cores: vec![1],
+            ..QueueReport::default()
+        };
         Ok(vec![QueueReport { bands: vec![BandReport::default()], ..queue }])
     }
 
@@ -166,6 +178,19 @@ impl Forwarder for Fake {
             origin: Origin::Control,
         };
         self.neighbors.insert((neighbor.port.clone(), neighbor.address), report);
+        Ok(())
+    }
+
+    fn change_qdisc(&mut self, change: &QdiscChange) -> Result<(), Refusal> {
+        if change.port != "p0" {
+            return Err(Refusal::new(format!("there is no port {}: the ports are p0, p1", change.port)));
+        }
+        self.qdisc = Some(change.clone());
+        Ok(())
+    }
+
+    fn set_port(&mut self, port: &str, admin: Admin) -> Result<(), Refusal> {
+        self.admin.insert(port.to_owned(), admin);
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! together, is for [`validate`](super::validate).
 
 mod port;
+mod qdisc;
 mod route;
 mod runtime;
 
@@ -14,6 +15,7 @@ use std::net::IpAddr;
 use toml::de::DeTable;
 
 pub(super) use port::{Port, not_a_host};
+pub(super) use qdisc::Kind as QdiscKind;
 pub(super) use route::{Kind, Neighbor, Route};
 pub(super) use runtime::{Control, Runtime};
 

@@ -1,6 +1,7 @@
 //! `[[port]]` as it is written.
 
 use super::network;
+use super::qdisc::Qdisc;
 use super::runtime::CORES;
 use crate::config::error::{Log, quote};
 use crate::config::table::{Array, At, Complaint, Field, Table, integer, parsed, wrong_type};
@@ -26,6 +27,7 @@ pub(in crate::config) struct Port<'t> {
     pub rx_descriptors: Field<u16>,
     pub tx_descriptors: Field<u16>,
     pub promiscuous: Field<bool>,
+    pub qdisc: Qdisc,
     /// Pairs of a receive queue and a core.
     pub queue_map: Field<Array<(u16, u16)>>,
 }
@@ -60,9 +62,6 @@ impl<'t> Port<'t> {
         if let Field::Given(At { value: true, offset }) = table.boolean("gro", log) {
             log.error(offset, "not supported yet: gro", "gro = false");
         }
-        if let Some((qdisc, at)) = table.table("qdisc", "[port.qdisc]", log) {
-            check_qdisc(qdisc, at, log);
-        }
         if let Some((bql, at)) = table.table("bql", "[port.bql]", log) {
             check_bql(bql, at, log);
         }
@@ -81,6 +80,10 @@ impl<'t> Port<'t> {
             rx_descriptors: table.integer("rx_descriptors", DESCRIPTORS, log),
             tx_descriptors: table.integer("tx_descriptors", DESCRIPTORS, log),
             promiscuous: table.boolean("promiscuous", log),
+            qdisc: match table.table("qdisc", "[port.qdisc]", log) {
+                Some((qdisc, _)) => Qdisc::read(qdisc, log),
+                None => Qdisc::default(),
+            },
             queue_map: table
                 .array("queue_map", map_wanted, log, |label, item, log| queue_and_core(label, item, map_wanted, log)),
         }
@@ -158,31 +161,6 @@ fn queue_and_core(label: &str, item: &Spanned<DeValue<'_>>, wanted: &str, log: &
     let queue = integer("a receive queue of `queue_map`", queue, QUEUE, log);
     let core = integer("a core of `queue_map`", core, CORES, log);
     Some(At { value: (queue?.value, core?.value), offset })
-}
-
-/// Only what takes effect today passes: a port without a qdisc.
-fn check_qdisc(table: &DeTable<'_>, at: usize, log: &mut Log<'_>) {
-    let table = Table::open(table, "[port.qdisc]", &["kind", "limit", "bypass"], &[], log);
-    let kind = table.text("kind", "\"noqueue\"", log);
-    match kind {
-        Field::Absent => log.error(at, "not supported yet: a qdisc that queues", "kind = \"noqueue\""),
-        Field::Given(At { value: "pfifo_fast", offset }) => {
-            log.error(offset, "not supported yet: qdisc pfifo_fast", "kind = \"noqueue\"");
-        }
-        Field::Given(At { value: "noqueue", .. }) | Field::Bad => {}
-        Field::Given(At { value, offset }) => {
-            log.error(offset, format!("no qdisc is called {}", quote(value)), "\"noqueue\"");
-        }
-    }
-    let noqueue = kind.given().is_some_and(|kind| kind.value == "noqueue");
-    for key in ["limit", "bypass"] {
-        match table.key(key) {
-            Some(offset) if noqueue => {
-                log.error(offset, format!("`{key}` means nothing to noqueue"), format!("leave out `{key}`"));
-            }
-            _ => table.refuse(key, log),
-        }
-    }
 }
 
 fn check_bql(table: &DeTable<'_>, at: usize, log: &mut Log<'_>) {

@@ -7,6 +7,7 @@
 mod connected;
 mod next_hops;
 mod ports;
+mod qdisc;
 mod queues;
 mod runtime;
 

@@ -1,8 +1,8 @@
 //! The ports: names and devices given once, addresses that go together, queues spread over the workers.
 
 use super::connected::Connected;
-use super::queues;
 use super::runtime::Workers;
+use super::{qdisc, queues};
 use crate::config::error::{Log, quote};
 use crate::config::raw::{self, Raw};
 use crate::config::table::{At, Field, closest};
@@ -87,11 +87,12 @@ pub(super) fn validate<'t>(raw: &Raw<'t>, workers: &Workers, log: &mut Log<'_>) 
             addresses: addresses.iter().map(|address| address.value).collect(),
             mtu: port.mtu.or(MTU),
             rx_queues: port.rx_queues.or(RX_QUEUES),
-            tx_queues: queues::transmit(port, workers, log),
+            tx_queues: qdisc::transmit_queues(port, workers, log),
             rx_descriptors: port.rx_descriptors.or(DESCRIPTORS),
             tx_descriptors: port.tx_descriptors.or(DESCRIPTORS),
             promiscuous: port.promiscuous.or(false),
             queue_cores,
+            qdisc: qdisc::qdisc(port),
         });
     }
     (ports, names, connected)

@@ -1,4 +1,4 @@
-//! Which core polls which receive queue, and whether there are transmit queues for all workers.
+//! Which core polls which receive queue.
 //!
 //! The rule without `queue_map`: the receive queues of all ports, in the order of the file, go round the
 //! worker cores in the order of `worker_cores`. So queue `i` of a port goes to worker `(n + i) mod workers`,
@@ -77,18 +77,4 @@ fn mapped(
         }
     }
     cores.into_iter().map(|core| core.unwrap_or_else(|| workers.in_turn(0))).collect()
-}
-
-/// Transmit queues: one for each worker unless the file says otherwise.
-pub(super) fn transmit(port: &raw::Port<'_>, workers: &Workers, log: &mut Log<'_>) -> u16 {
-    // Worker cores are distinct numbers of 16 bits.
-    let needed = u16::try_from(workers.cores.len()).unwrap_or(u16::MAX);
-    if let Field::Given(At { value, offset }) = port.tx_queues
-        && workers.known
-        && value < needed
-    {
-        let what = "not supported yet: workers sharing a transmit queue";
-        log.error(offset, what, format!("tx_queues = {needed}, one for each worker core"));
-    }
-    port.tx_queues.or(needed)
 }

@@ -297,7 +297,13 @@ fn a_chained_frame_is_odd_even_if_its_first_segment_has_the_packet() {
 }
 
 /// A packet whose driver says that it is longer than memory.
+#[repr(transparent)]
 struct Boundless(MemoryPacket);
+
+// SAFETY: laid out as the inner packet.
+unsafe impl crate::queue::Item for Boundless {
+    const ALIGNMENT: usize = <MemoryPacket as crate::queue::Item>::ALIGNMENT;
+}
 
 // SAFETY: all that the contract is about is the inner packet's; the length of the frame is not.
 unsafe impl PacketBuf for Boundless {

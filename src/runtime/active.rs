@@ -1,0 +1,135 @@
+//! A port while it is in use: up, with its queues out, or down.
+
+use crate::units::MacAddr;
+use dpdk::port::Applied;
+use dpdk::stats::PortStats;
+use dpdk::{DeviceInfo, Link, Port, PortConfig, PortError, RunningPort, RxQueue, TxQueue};
+
+/// Drivers whose ports do not work any more once they were stopped, and have to be opened anew.
+const STOP_IS_FINAL: [&str; 1] = ["net_af_packet"];
+
+/// A port that forwards, or has been taken down.
+#[derive(Debug)]
+pub(super) struct ActivePort {
+    state: State,
+    setup: PortConfig,
+    device: String,
+    applied: Applied,
+    /// What the driver's counters began at, to be taken off: drivers may count on or begin anew when a port starts again.
+    before: PortStats,
+    /// What they had come to when the port was taken down.
+    last: PortStats,
+    /// What the device is.
+    pub info: DeviceInfo,
+    /// Its MAC address.
+    pub mac: MacAddr,
+}
+
+#[derive(Debug)]
+enum State {
+    Up(RunningPort),
+    Down(Port),
+    Closed,
+}
+
+impl ActivePort {
+    /// A port that has been set up by `setup` on `device`, and runs.
+    pub fn new(running: RunningPort, info: DeviceInfo, setup: PortConfig, device: &str) -> Self {
+        let applied = *running.applied();
+        Self {
+            state: State::Up(running),
+            setup,
+            device: device.to_owned(),
+            applied,
+            before: PortStats::default(),
+            last: PortStats::default(),
+            info,
+            mac: MacAddr(applied.mac),
+        }
+    }
+
+    /// Whether it is up.
+    pub fn is_up(&self) -> bool {
+        matches!(self.state, State::Up(_))
+    }
+
+    /// What it is, where the device had a say.
+    pub fn applied(&self) -> &Applied {
+        &self.applied
+    }
+
+    /// The handle of a receive queue.
+    pub fn take_rx_queue(&self, queue: u16) -> Result<RxQueue, PortError> {
+        self.running()?.take_rx_queue(queue)
+    }
+
+    /// The handle of a transmit queue.
+    pub fn take_tx_queue(&self, queue: u16) -> Result<TxQueue, PortError> {
+        self.running()?.take_tx_queue(queue)
+    }
+
+    fn running(&self) -> Result<&RunningPort, PortError> {
+        match &self.state {
+            State::Up(running) => Ok(running),
+            State::Down(_) | State::Closed => Err(PortError::NotRunning { device: self.device.clone() }),
+        }
+    }
+
+    /// The state of its link.
+    pub fn link(&self) -> Result<Link, PortError> {
+        match &self.state {
+            State::Up(running) => running.link(),
+            State::Down(_) | State::Closed => Ok(Link { up: false, speed_mbps: None, full_duplex: false }),
+        }
+    }
+
+    /// The driver's counters since the start, also across times in which the port was down.
+    pub fn stats(&self) -> Result<PortStats, PortError> {
+        match &self.state {
+            State::Up(running) => Ok(running.stats()?.since(&self.before)),
+            State::Down(_) | State::Closed => Ok(self.last),
+        }
+    }
+
+    /// Stops the port.
+    ///
+    /// # Errors
+    ///
+    /// If it is not up, or a queue of it is still out; it is as it was then.
+    pub fn stop(&mut self) -> Result<(), PortError> {
+        self.last = self.stats()?;
+        match std::mem::replace(&mut self.state, State::Closed) {
+            State::Up(running) => match running.stop() {
+                Ok(port) if STOP_IS_FINAL.contains(&self.info.driver.as_str()) => drop(port),
+                Ok(port) => self.state = State::Down(port),
+                Err(running) => {
+                    self.state = State::Up(running);
+                    return Err(PortError::QueueOut { device: self.device.clone() });
+                }
+            },
+            other => self.state = other,
+        }
+        Ok(())
+    }
+
+    /// Starts the port again.
+    ///
+    /// # Errors
+    ///
+    /// If the device cannot be what it was; it can be tried again.
+    pub fn start(&mut self) -> Result<(), PortError> {
+        let port = match std::mem::replace(&mut self.state, State::Closed) {
+            State::Up(running) => {
+                self.state = State::Up(running);
+                return Ok(());
+            }
+            State::Down(port) => port,
+            State::Closed => Port::open(&self.device)?,
+        };
+        let running = port.configure_and_start(&self.setup)?;
+        self.applied = *running.applied();
+        self.before = running.stats()?.since(&self.last);
+        self.state = State::Up(running);
+        Ok(())
+    }
+}

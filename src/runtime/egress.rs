@@ -1,0 +1,201 @@
+//! All transmit queues, as control has them: made, looked at, tuned, taken down and up again.
+
+use super::active::ActivePort;
+use super::error::RuntimeError;
+use crate::config::{Config, PfifoFast, Qdisc};
+use crate::datapath::counters::WorkerCounters;
+use crate::datapath::output::{Direct, DirectCounters, Output, Outputs};
+use crate::datapath::transmit::{self, RootSettings, TxRoot};
+use crate::drop_reason::DropReason;
+use crate::qdisc::{BandMap, Deferred, Statistics};
+use crate::units::PortId;
+use dpdk::{PortError, TxQueue};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a full device is left alone. It empties a ring of 64-byte frames at 100 Gbit/s in about this time, and asking
+/// so often takes a few hundredths of a core.
+const RETRY: Duration = Duration::from_micros(5);
+
+/// How long a queue is waited for when it is taken down.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Every transmit queue of every port.
+pub(super) struct Egress {
+    ports: Vec<Vec<Queue>>,
+    roots: Arc<[Arc<TxRoot<TxQueue>>]>,
+    workers: usize,
+    /// Control's own list. Control sends only what has come to light when a port is taken up.
+    core: Deferred,
+    /// What control drops.
+    pub dropped: WorkerCounters,
+}
+
+/// A transmit queue as control sees it.
+pub(super) enum Queue {
+    /// One worker's own.
+    Direct(Arc<DirectCounters>),
+    /// Behind a qdisc.
+    Queued(Queued),
+}
+
+/// A transmit queue behind a qdisc.
+pub(super) struct Queued {
+    pub root: Arc<TxRoot<TxQueue>>,
+    /// Packets per band.
+    pub limit: u16,
+    /// What the limit can be raised to.
+    pub most: u16,
+}
+
+impl Queue {
+    /// What it has counted.
+    pub fn statistics(&self) -> Statistics {
+        match self {
+            Self::Direct(counters) => counters.statistics(),
+            Self::Queued(queued) => queued.root.statistics(),
+        }
+    }
+}
+
+impl Egress {
+    /// Takes the transmit queues that have a qdisc.
+    pub fn new(config: &Config, active: &[ActivePort]) -> Result<Self, RuntimeError> {
+        let workers = config.runtime.worker_cores.len();
+        let (mut ports, mut roots) = (Vec::new(), Vec::new());
+        for (port, active) in config.ports.iter().zip(active) {
+            let failed = |source| RuntimeError::Port { name: port.name.clone(), source };
+            let mut queues = Vec::new();
+            for number in 0..port.tx_queues {
+                queues.push(match &port.qdisc {
+                    Qdisc::Noqueue => Queue::Direct(Arc::default()),
+                    Qdisc::PfifoFast(pfifo) => {
+                        let queue = active.take_tx_queue(number).map_err(failed)?;
+                        let root = Arc::new(root(pfifo, roots.len(), workers + 1, queue)?);
+                        roots.push(root.clone());
+                        let most = u16::try_from(usize::from(pfifo.limit).next_power_of_two()).unwrap_or(u16::MAX);
+                        Queue::Queued(Queued { root, limit: pfifo.limit, most })
+                    }
+                });
+            }
+            ports.push(queues);
+        }
+        let core = Deferred::new(workers, roots.len());
+        let dropped = WorkerCounters::new(config.runtime.main_core, 0);
+        Ok(Self { ports, roots: roots.into(), workers, core, dropped })
+    }
+
+    /// The ways of a worker to all ports.
+    pub fn outputs(
+        &self,
+        config: &Config,
+        active: &[ActivePort],
+        worker: usize,
+    ) -> Result<Outputs<TxQueue>, RuntimeError> {
+        let ports = config.ports.iter().zip(active).enumerate();
+        let output = |(position, (port, active)): (usize, (&crate::config::Port, &ActivePort))| {
+            self.output(active, PortId(position as u16), worker)
+                .map_err(|source| RuntimeError::Port { name: port.name.clone(), source })
+        };
+        Ok(Outputs::new(ports.map(output).collect::<Result<_, _>>()?, worker, self.roots.clone()))
+    }
+
+    /// The way of a worker to a port.
+    pub fn output(&self, active: &ActivePort, port: PortId, worker: usize) -> Result<Output<TxQueue>, PortError> {
+        let queues = &self.ports[port.index()];
+        let number = worker % queues.len();
+        Ok(match &queues[number] {
+            Queue::Queued(queued) => Output::Queued(queued.root.clone()),
+            Queue::Direct(counters) => {
+                Output::Direct(Direct::new(active.take_tx_queue(number as u16)?, counters.clone()))
+            }
+        })
+    }
+
+    /// The workers that send by a queue, by their numbers.
+    pub fn workers_of(&self, port: PortId, queue: usize) -> impl Iterator<Item = usize> {
+        (queue..self.workers).step_by(self.ports[port.index()].len().max(1))
+    }
+
+    /// The queues of a port.
+    pub fn queues(&self, port: PortId) -> &[Queue] {
+        &self.ports[port.index()]
+    }
+
+    /// The queues of a port, to be tuned.
+    pub fn queues_mut(&mut self, port: PortId) -> &mut [Queue] {
+        &mut self.ports[port.index()]
+    }
+
+    /// What all queues of a port have counted together.
+    pub fn sum(&self, port: PortId, count: impl Fn(Statistics) -> u64) -> u64 {
+        self.queues(port).iter().map(|queue| count(queue.statistics())).sum()
+    }
+
+    /// Packets waiting in all qdiscs.
+    pub fn backlog(&self) -> u64 {
+        self.roots.iter().map(|root| root.statistics().backlog.packets).sum()
+    }
+
+    /// The first step of taking a port down: nothing is sent by it any more. Then each worker has to end its turn.
+    pub fn deactivate(&self, port: PortId) {
+        self.queued(port).for_each(|root| root.deactivate());
+    }
+
+    /// The last: frees what waits, counts it, and gives the transmit queues back. No worker has the port any more.
+    pub fn purge(&mut self, port: PortId) {
+        let roots: Vec<_> = self.queued(port).cloned().collect();
+        for root in roots {
+            let before = root.statistics().purged.packets;
+            // A worker that still has it on its list may be looking at it.
+            soon(|| root.reset(&mut self.core).then_some(()));
+            self.dropped.drops(DropReason::PortDown).add(root.statistics().purged.packets - before);
+            drop(soon(|| root.with_device(|device| device.queue.take())));
+        }
+    }
+
+    /// Gives a port's queues their devices again and lets them send.
+    pub fn activate(&mut self, port: PortId, active: &ActivePort) -> Result<(), PortError> {
+        let roots: Vec<_> = self.queued(port).cloned().collect();
+        let queues =
+            (0..roots.len() as u16).map(|number| active.take_tx_queue(number)).collect::<Result<Vec<_>, _>>()?;
+        for (root, queue) in roots.iter().zip(queues) {
+            let mut queue = Some(queue);
+            soon(|| root.with_device(|device| device.queue = queue.take()));
+            root.activate(&mut self.core);
+        }
+        self.core.turn(dpdk::clock::tsc, &self.roots);
+        Ok(())
+    }
+
+    fn queued(&self, port: PortId) -> impl Iterator<Item = &Arc<TxRoot<TxQueue>>> {
+        self.queues(port).iter().filter_map(|queue| match queue {
+            Queue::Queued(queued) => Some(&queued.root),
+            Queue::Direct(_) => None,
+        })
+    }
+}
+
+/// Tries until it works out, which is at once unless a worker has died in the middle of something.
+fn soon<R>(mut attempt: impl FnMut() -> Option<R>) -> Option<R> {
+    let started = Instant::now();
+    loop {
+        let result = attempt();
+        if result.is_some() || started.elapsed() > PATIENCE {
+            return result;
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn root(pfifo: &PfifoFast, id: usize, cores: usize, queue: TxQueue) -> Result<TxRoot<TxQueue>, RuntimeError> {
+    let settings = RootSettings {
+        id,
+        cores,
+        limit: pfifo.limit.into(),
+        bypass: pfifo.bypass,
+        map: BandMap::from_priomap(pfifo.priomap),
+        retry_interval: (RETRY.as_secs_f64() * dpdk::clock::tsc_hz() as f64) as u64,
+    };
+    Ok(transmit::root(settings, queue)?)
+}
