@@ -23,8 +23,8 @@
 //! # The way of a packet
 //!
 //! ```text
-//! receive a burst → validate → look up → rewrite → group by port → transmit a burst
-//!                      └──────────┴─────────┴──────────────┴→ a named drop counter
+//! receive a burst → validate → look up → rewrite → group by port → qdisc: bypass or enqueue → transmit a train
+//!                      └──────────┴─────────┴──────────────┴──────────┴→ a named drop counter
 //! ```
 //!
 //! 1. A [`datapath::worker`] polls its receive queues in turn, and hands each burst of up to
@@ -38,16 +38,21 @@
 //!    blackhole, an address of ours, a neighbour whose MAC address is not known) is a next hop as well, so
 //!    that one comparison per packet, of its length, finds all of them.
 //! 4. The Ethernet header is written, TTL or hop limit and checksum are brought up to date, and the packets go
-//!    to a transmit queue that is the worker's own ([`datapath::output`]). What the device refuses is dropped.
+//!    to a transmit queue ([`datapath::output`]): through a [`qdisc`] ([`datapath::transmit`]), by which workers can share
+//!    it, or straight to one that is the worker's own.
+//! 5. A qdisc is a [`root`](qdisc::root) with rings ([`queue`]) as its bands. Packets go past it while it is empty and nobody
+//!    sends; else they are queued, and whoever has the run lock sends them. What a full device refuses waits, leaves
+//!    first, and is offered again.
 //!
 //! # Who owns what
 //!
 //! - **Packets** are owned by move: receiving gives them, transmitting takes those sent, dropping frees.
-//!   Neither packets nor queues can be cloned; a queue belongs to one worker.
+//!   Neither packets nor queues can be cloned; a receive queue belongs to one worker, a transmit queue to one worker or to
+//!   the root before it.
 //! - **Control** is one thread. It owns the truth in [`tables::Tables`] and is its only writer. Workers read a
 //!   [`Snapshot`](datapath::snapshot::Snapshot) that they take anew each turn; the FIBs in it are changed in
 //!   place, each lookup seeing the old or the new route. What workers have let go of is freed by control.
-//! - **Workers** write their own [`counters`](datapath::counters) and nothing else that is shared.
+//! - **Workers** write their own [`counters`](datapath::counters), and meet each other in the qdiscs' rings and run words only.
 //! - **Ports** live until workers have given their queues back; DPDK itself and its packet pools live as long as the
 //!   process.
 //!

@@ -90,7 +90,7 @@ mod forwarder {
     fn measure(args: &MeasureArgs) -> Result<(), Failure> {
         let duration = Duration::from_millis(args.milliseconds);
         for case in cases(&args.case)? {
-            let measured = bench::measure(case, &args.files, args.small_table, duration).map_err(failed)?;
+            let measured = bench::measure(case, &args.files, args.baseline, duration).map_err(failed)?;
             println!("{}", serde_json::json!(measured));
         }
         Ok(())

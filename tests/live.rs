@@ -183,6 +183,49 @@ fn counters_never_go_backwards_and_reports_have_their_keys() {
 }
 
 #[test]
+fn qdiscs_are_tuned_and_ports_taken_down_and_up_while_packets_pass() {
+    let home = home(&traffic(1000, 0), true);
+    let thruway = home.start(&mut home.command(&[]));
+    let queue = |thruway: &Thruway| thruway.show("queues")[1].clone();
+    let passes = |thruway: &Thruway, counter: &str| {
+        let before = number(&queue(thruway), counter);
+        wait(counter, || (number(&queue(thruway), counter) > before).then_some(()));
+    };
+    let first = queue(&thruway);
+    assert_eq!((&first["kind"], &first["limit"], &first["bypass"]), (&"pfifo_fast".into(), &1000.into(), &true.into()));
+    assert_eq!(first["cores"], serde_json::json!([last_core()]));
+    passes(&thruway, "/bypassed/packets");
+    thruway.client("qdisc change p1 limit 500 bypass off");
+    let changed = queue(&thruway);
+    assert_eq!((&changed["limit"], &changed["bypass"]), (&500.into(), &false.into()));
+    passes(&thruway, "/queued/packets");
+    passes(&thruway, "/bands/1/sent/packets");
+    let bypassed = number(&queue(&thruway), "/bypassed/packets");
+    passes(&thruway, "/sent/packets");
+    assert_eq!(number(&queue(&thruway), "/bypassed/packets"), bypassed);
+    assert_eq!(thruway.show("config")["port"][1]["qdisc"]["bypass"], false);
+    thruway.client("qdisc change p1:0 bypass on");
+    passes(&thruway, "/bypassed/packets");
+
+    thruway.client("port set p1 down");
+    assert_eq!(thruway.show("ports")[1]["admin"], "down");
+    assert_eq!(thruway.show("ports")[1]["link"]["up"], false);
+    let sent = number(&thruway.show("ports"), "/1/tx/packets");
+    let before = thruway.drops("port_down");
+    wait("packets to a port that is down", || (thruway.drops("port_down") > before + 1000).then_some(()));
+    assert_eq!(number(&thruway.show("ports"), "/1/tx/packets"), sent);
+    thruway.client("port set p1 up");
+    passes(&thruway, "/sent/packets");
+    thruway.client("port set p0 down");
+    let received = number(&thruway.show("ports"), "/0/rx/packets");
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(number(&thruway.show("ports"), "/0/rx/packets"), received);
+    thruway.client("port set p0 up");
+    passes(&thruway, "/sent/packets");
+    thruway.stop();
+}
+
+#[test]
 fn routes_and_neighbors_change_while_packets_pass() {
     let home = home(&traffic(1000, 0), true);
     let thruway = home.start(&mut home.command(&[]));

@@ -50,5 +50,5 @@ pub use eal::Eal;
 pub use error::{EalError, PoolError, PortError, RingError};
 pub use mbuf::{ChecksumStatus, Mbuf};
 pub use mempool::Mempool;
-pub use port::{DeviceInfo, Link, Port, PortConfig, RunningPort};
+pub use port::{DeviceInfo, Link, Port, PortConfig, RunningPort, StoppedPort};
 pub use queue::{RxQueue, TxQueue};

@@ -154,10 +154,27 @@ fn a_handle_keeps_its_port_running() {
 }
 
 #[test]
+fn a_stopped_port_starts_again_as_it_was() {
+    let (pool, port, mut to_port, _from_port) = wire("again", 16);
+    let applied = *port.applied();
+    let mut port = port;
+    for _ in 0..3 {
+        port = port.stop().unwrap().start().unwrap();
+        assert_eq!(*port.applied(), applied);
+        let mut rx = port.take_rx_queue(0).unwrap();
+        port = port.stop().expect_err("a handle is out");
+        let mut burst = ArrayVec::<Mbuf, 8>::new();
+        burst.push(packet(&pool, b"again"));
+        to_port.enqueue(&mut burst);
+        assert_eq!(rx.receive(&mut burst), 1);
+    }
+}
+
+#[test]
 fn a_stopped_port_is_set_up_anew() {
     let (pool, port, mut to_port, _from_port) = wire("anew", 16);
     assert_eq!((port.applied().scatter, port.applied().tx_segments), (false, false));
-    let port = port.stop().unwrap();
+    let port = port.stop().unwrap().into_port();
     let mut config = PortConfig::new(vec![pool.clone()], 1);
     config.mtu = 9000;
     config.tx_segments = true;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Traffic that `thruway bench forward` has unless told.
-const CASES: &str = "ipv4,ipv6,mixed";
+const CASES: &str = "ipv4,pfifo_fast,ipv6,mixed";
 
 /// Process starts of `thruway bench forward` unless told.
 const STARTS: u32 = 5;
@@ -144,7 +144,7 @@ pub enum BenchSuite {
 /// Arguments of `thruway bench forward`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ForwardArgs {
-    /// What to forward: ipv4, ipv6, mixed, bad, scalar, full-ipv4, full-ipv6, or all
+    /// What to forward: ipv4, pfifo_fast, ipv6, mixed, bad, scalar, full-ipv4, full-ipv6, or all
     #[arg(long, value_name = "CASE,...", value_delimiter = ',', default_value = CASES)]
     pub case: Vec<String>,
     /// How often each program is started; the figures are medians over the starts
@@ -231,9 +231,9 @@ pub struct MeasureArgs {
     /// How long
     #[arg(long)]
     pub milliseconds: u64,
-    /// With a table of two routes
+    /// Without what the case is about
     #[arg(long)]
-    pub small_table: bool,
+    pub baseline: bool,
 }
 
 /// Arguments of `thruway check`.

@@ -3,7 +3,7 @@
 use crate::units::MacAddr;
 use dpdk::port::Applied;
 use dpdk::stats::PortStats;
-use dpdk::{DeviceInfo, Link, Port, PortConfig, PortError, RunningPort, RxQueue, TxQueue};
+use dpdk::{DeviceInfo, Link, Port, PortConfig, PortError, RunningPort, RxQueue, StoppedPort, TxQueue};
 
 /// Drivers whose ports do not work any more once they were stopped, and have to be opened anew.
 const STOP_IS_FINAL: [&str; 1] = ["net_af_packet"];
@@ -28,7 +28,7 @@ pub(super) struct ActivePort {
 #[derive(Debug)]
 enum State {
     Up(RunningPort),
-    Down(Port),
+    Down(StoppedPort),
     Closed,
 }
 
@@ -118,15 +118,14 @@ impl ActivePort {
     ///
     /// If the device cannot be what it was; it can be tried again.
     pub fn start(&mut self) -> Result<(), PortError> {
-        let port = match std::mem::replace(&mut self.state, State::Closed) {
+        let running = match std::mem::replace(&mut self.state, State::Closed) {
             State::Up(running) => {
                 self.state = State::Up(running);
                 return Ok(());
             }
-            State::Down(port) => port,
-            State::Closed => Port::open(&self.device)?,
+            State::Down(port) => port.start()?,
+            State::Closed => Port::open(&self.device)?.configure_and_start(&self.setup)?,
         };
-        let running = port.configure_and_start(&self.setup)?;
         self.applied = *running.applied();
         self.before = running.stats()?.since(&self.last);
         self.state = State::Up(running);

@@ -19,6 +19,7 @@ mod readme;
 mod traffic;
 
 use lab::{Lab, Wire};
+use namespace::Namespace;
 use std::collections::BTreeSet;
 
 /// Runs `work` on a laboratory, then stops its forwarder, which must not have lost a packet.
@@ -59,6 +60,61 @@ fn hosts_talk_over_tap() {
     through(Wire::Tap, 1, everything);
 }
 
+/// Ports that were down carry traffic again.
+fn flap(lab: &Lab) {
+    let forwarder = lab.forwarder();
+    let before = traffic::counters(forwarder);
+    for round in 0..3 {
+        for port in ["p0", "p1"] {
+            forwarder.client(&format!("port set {port} down"));
+            assert!(forwarder.client("show ports").contains("down"));
+            traffic::no_ping(lab);
+            forwarder.client(&format!("port set {port} up"));
+            traffic::quick_ping(lab, round);
+        }
+    }
+    let after = traffic::counters(forwarder);
+    for (name, before) in before {
+        assert!(after[&name] >= before, "{name} went from {before} to {}", after[&name]);
+    }
+    // What was sent towards the port while it was down.
+    assert!(forwarder.drops("port_down") > 0);
+    traffic::udp(lab);
+    traffic::tcp(lab);
+}
+
+#[test]
+fn ports_of_af_packet_go_down_and_up() {
+    through(Wire::AfPacket, 1, flap);
+}
+
+/// The interface of a port goes down and up with it, and its frames come in again.
+#[test]
+fn a_tap_goes_down_and_up_with_its_port() {
+    let Some(host) = Namespace::new(format!("thruway-{}-tap", std::process::id())) else {
+        return cannot();
+    };
+    let port = "[[port]]\nname = 'p0'\ndevice = 'net_tap0,iface=w0'\n";
+    let home = process::Home::new("", port);
+    let forwarder = home.start(&mut home.command(&["ip", "netns", "exec", &host.name]));
+    host.ip("address add 192.0.2.2/24 dev w0");
+    let is_up = || namespace::command(&mut host.command("ip -o link show w0")).contains(",UP");
+    for _ in 0..3 {
+        forwarder.client("port set p0 down");
+        assert!(!is_up());
+        forwarder.client("port set p0 up");
+        assert!(is_up());
+        host.ip("neighbor replace 192.0.2.9 lladdr 02:00:00:00:00:09 dev w0");
+        let received = || forwarder.show("ports")[0]["rx"]["packets"].as_u64().unwrap();
+        let before = received();
+        process::wait("a frame of the interface", || {
+            drop(host.command("ping -n -q -c 1 -W 1 192.0.2.9").output().unwrap());
+            (received() > before).then_some(())
+        });
+    }
+    forwarder.stop();
+}
+
 fn spread(lab: &Lab) {
     traffic::ping(lab);
     traffic::udp(lab);
@@ -90,7 +146,7 @@ fn two_workers_share_two_queues_of_tap() {
 
 #[test]
 fn the_example_of_the_readme_works() {
-    let Some(_possible) = namespace::Namespace::new(format!("thruway-{}-try", std::process::id())) else {
+    let Some(_possible) = Namespace::new(format!("thruway-{}-try", std::process::id())) else {
         return cannot();
     };
     if process::last_core() == 0 {

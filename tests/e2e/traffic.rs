@@ -2,7 +2,8 @@
 
 use crate::lab::{A, B, Lab};
 use crate::namespace::{Namespace, command};
-use crate::process::wait;
+use crate::process::{Thruway, wait};
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
@@ -26,6 +27,40 @@ pub fn ping(lab: &Lab) {
             assert!(text.contains(" 3 received, "), "{text}{}", state());
         }
     }
+}
+
+/// One answer comes to host a, as soon as it does.
+pub fn quick_ping(lab: &Lab, round: usize) {
+    for address in B.host() {
+        wait("an answer after a port has come up", || {
+            let words = format!("ping -n -q -c 1 -W 1 -s {} {address}", 56 + round);
+            lab.a.command(&words).output().unwrap().status.success().then_some(())
+        });
+    }
+}
+
+/// No answer comes to host a.
+pub fn no_ping(lab: &Lab) {
+    for address in B.host() {
+        let output = lab.a.command(&format!("ping -n -q -c 2 -i 0.2 -W 1 {address}")).output().unwrap();
+        assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+/// Counters of all ports, by their place in the report.
+pub fn counters(forwarder: &Thruway) -> BTreeMap<String, u64> {
+    let ports = forwarder.show("ports");
+    let ports = ports.as_array().unwrap().iter().enumerate();
+    ports
+        .flat_map(|(number, port)| {
+            ["rx", "tx"]
+                .map(|way| port[way].as_object().unwrap().clone())
+                .into_iter()
+                .flatten()
+                .map(move |(key, value)| (format!("{number} {key}"), value.as_u64().unwrap()))
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// Datagrams there and back.

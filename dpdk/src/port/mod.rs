@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! Port::open ─► Port ── configure_and_start ─► RunningPort ── take_rx_queue, take_tx_queue ─► RxQueue, TxQueue
-//!                 ▲                                 │
-//!                 └───────────── stop ──────────────┘  (only while no queue is out)
+//!                 ▲                              ▲    │
+//!                 │                        start │    │ stop  (only while no queue is out)
+//!                 └─────── into_port ──────── StoppedPort
 //! ```
 //!
 //! Invariant: a port that a queue handle belongs to runs. The handles and the [`RunningPort`] hold it together; it is
@@ -16,7 +17,7 @@ mod running;
 
 pub use config::{Applied, PortConfig};
 pub use device::DeviceInfo;
-pub use running::{Link, RunningPort};
+pub use running::{Link, RunningPort, StoppedPort};
 
 pub(crate) use running::Running;
 

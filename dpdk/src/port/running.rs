@@ -36,7 +36,52 @@ pub(crate) struct Running {
     port: Port,
     rx_taken: Vec<AtomicBool>,
     tx_taken: Vec<AtomicBool>,
-    _pools: Vec<Mempool>,
+    pools: Vec<Mempool>,
+    /// Whether frames to any address were asked for.
+    promiscuous: bool,
+}
+
+/// A port that is set up and does not run. Dropping it closes the device.
+#[derive(Debug)]
+pub struct StoppedPort {
+    // Before the pools: the port closes, and only then may they go.
+    port: Port,
+    applied: Applied,
+    rx_queues: usize,
+    tx_queues: usize,
+    pools: Vec<Mempool>,
+    promiscuous: bool,
+}
+
+impl StoppedPort {
+    /// Starts the port as it was set up.
+    ///
+    /// # Errors
+    /// When the device does not start; the port is closed then.
+    pub fn start(self) -> Result<RunningPort, PortError> {
+        let Self { port, mut applied, rx_queues, tx_queues, pools, promiscuous } = self;
+        let id = port.id();
+        // SAFETY: the port is open, configured and stopped.
+        messages::attempt(|| Errno::check(unsafe { dpdk_sys::rte_eth_dev_start(id) }))
+            .map_err(|errno| port.step("start", errno))?;
+        let taken = |count| (0..count).map(|_| AtomicBool::new(false)).collect();
+        let running = Running {
+            started: Started(id),
+            port,
+            rx_taken: taken(rx_queues),
+            tx_taken: taken(tx_queues),
+            pools,
+            promiscuous,
+        };
+        applied.promiscuous = set_promiscuous(&running.port, promiscuous)?;
+        Ok(RunningPort { running: Arc::new(running), applied })
+    }
+
+    /// The port, to be set up anew.
+    #[must_use]
+    pub fn into_port(self) -> Port {
+        self.port
+    }
 }
 
 impl Running {
@@ -70,21 +115,11 @@ impl Drop for Started {
 
 impl RunningPort {
     /// Starts a port that is set up as `applied` says.
-    pub(super) fn start(port: Port, config: &PortConfig, mut applied: Applied) -> Result<Self, PortError> {
-        let id = port.id();
-        // SAFETY: the port is open, configured and stopped.
-        messages::attempt(|| Errno::check(unsafe { dpdk_sys::rte_eth_dev_start(id) }))
-            .map_err(|errno| port.step("start", errno))?;
-        let taken = |count| (0..count).map(|_| AtomicBool::new(false)).collect();
-        let running = Running {
-            started: Started(id),
-            port,
-            rx_taken: taken(config.rx_pools.len()),
-            tx_taken: taken(usize::from(config.tx_queues)),
-            _pools: config.rx_pools.clone(),
-        };
-        applied.promiscuous = set_promiscuous(&running.port, config.promiscuous)?;
-        Ok(Self { running: Arc::new(running), applied })
+    pub(super) fn start(port: Port, config: &PortConfig, applied: Applied) -> Result<Self, PortError> {
+        let (rx_queues, tx_queues) = (config.rx_pools.len(), usize::from(config.tx_queues));
+        let pools = config.rx_pools.clone();
+        let stopped = StoppedPort { port, applied, rx_queues, tx_queues, pools, promiscuous: config.promiscuous };
+        stopped.start()
     }
 
     /// What the port is, where the device had a say.
@@ -123,17 +158,18 @@ impl RunningPort {
         Ok(())
     }
 
-    /// Stops the port, which can then be set up anew.
+    /// Stops the port, which can then be started again or set up anew.
     ///
     /// # Errors
     /// Gives the port back, running, when a handle of a queue is out.
-    pub fn stop(self) -> Result<Port, Self> {
+    pub fn stop(self) -> Result<StoppedPort, Self> {
         let applied = self.applied;
         match Arc::try_unwrap(self.running) {
             Ok(running) => {
-                let Running { started, port, .. } = running;
+                let Running { started, port, rx_taken, tx_taken, pools, promiscuous } = running;
                 drop(started);
-                Ok(port)
+                let (rx_queues, tx_queues) = (rx_taken.len(), tx_taken.len());
+                Ok(StoppedPort { port, applied, rx_queues, tx_queues, pools, promiscuous })
             }
             Err(running) => Err(Self { running, applied }),
         }

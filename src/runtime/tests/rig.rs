@@ -73,7 +73,9 @@ impl Rig {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let config = config::parse(&shape.text(), "test").unwrap();
         // DPDK and its pools stay until the process ends.
-        EAL.call_once(|| drop(daemon::start_eal(&config, EXTRA).unwrap()));
+        EAL.call_once(|| {
+            daemon::start_eal(&config, EXTRA).unwrap();
+        });
         let rings = |name: &str, count: u16, places| -> (Vec<Producer>, Vec<Consumer>) {
             (0..count).map(|queue| dpdk::ring::create(&format!("{name}{queue}"), places, None).unwrap()).unzip()
         };

@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 /// A kind of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
-    /// IPv4, a small table.
+    /// IPv4, a small table. Like all but the next, without a qdisc.
     Ipv4,
+    /// The same through pfifo_fast, which packets go past.
+    PfifoFast,
     /// IPv6, a small table.
     Ipv6,
     /// Both at random, half and half.
@@ -50,15 +52,25 @@ const BAD: [DropReason; 5] = [
     DropReason::MartianSource,
 ];
 
+/// What a case is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Baseline {
+    /// A table of two routes that covers the same destinations.
+    SmallTable,
+    /// No qdisc.
+    Noqueue,
+}
+
 impl Case {
     /// All there are.
-    pub const ALL: [Self; 7] =
-        [Self::Ipv4, Self::Ipv6, Self::Mixed, Self::Bad, Self::Scalar, Self::FullIpv4, Self::FullIpv6];
+    pub const ALL: [Self; 8] =
+        [Self::Ipv4, Self::PfifoFast, Self::Ipv6, Self::Mixed, Self::Bad, Self::Scalar, Self::FullIpv4, Self::FullIpv6];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ipv4 => "ipv4",
+            Self::PfifoFast => "pfifo_fast",
             Self::Ipv6 => "ipv6",
             Self::Mixed => "mixed",
             Self::Bad => "bad",
@@ -68,15 +80,19 @@ impl Case {
         }
     }
 
-    /// Whether it is also measured with a table of two routes that covers the same destinations.
-    pub fn is_compared_with_small_table(self) -> bool {
-        matches!(self, Self::FullIpv4 | Self::FullIpv6)
+    /// What it is also measured without, to see what that costs.
+    pub fn baseline(self) -> Option<Baseline> {
+        match self {
+            Self::FullIpv4 | Self::FullIpv6 => Some(Baseline::SmallTable),
+            Self::PfifoFast => Some(Baseline::Noqueue),
+            Self::Ipv4 | Self::Ipv6 | Self::Mixed | Self::Bad | Self::Scalar => None,
+        }
     }
 
     /// Frames of each port. They stay in the packet pool: few, so that they stay in the caches as what a
     /// network card has just written does; more where the table is to be hit all over.
     fn frames(self) -> usize {
-        if self.is_compared_with_small_table() { 16_384 } else { 1024 }
+        if self.baseline() == Some(Baseline::SmallTable) { 16_384 } else { 1024 }
     }
 
     fn destinations(self, port: usize) -> (Vec<Ipv4Addr>, Vec<Ipv6Addr>) {
@@ -87,7 +103,7 @@ impl Case {
             (0..256).map(|host| Ipv6Addr::from(network(host) | u128::from(host))).collect()
         };
         match self {
-            Self::Ipv4 | Self::Bad | Self::Scalar => (v4(), Vec::new()),
+            Self::Ipv4 | Self::PfifoFast | Self::Bad | Self::Scalar => (v4(), Vec::new()),
             Self::Ipv6 => (Vec::new(), v6()),
             Self::Mixed => (v4(), v6()),
             Self::FullIpv4 => {
@@ -115,11 +131,12 @@ impl Case {
     }
 
     /// Forwards every good frame of the case.
-    pub(super) fn config(self, files: &Files, small_table: bool) -> Result<Config, RuntimeError> {
+    pub(super) fn config(self, files: &Files, baseline: bool) -> Result<Config, RuntimeError> {
+        let kind = if self == Self::PfifoFast && !baseline { "pfifo_fast" } else { "noqueue" };
         let port = |number: usize| {
             format!(
                 "[[port]]\nname = \"p{number}\"\ndevice = \"net_pcap{number},rx_pcap={},infinite_rx=1\"\n\
-                 addresses = [\"192.0.{number}.1/24\", \"2001:db8:ffff:{number}::1/64\"]\n",
+                 addresses = [\"192.0.{number}.1/24\", \"2001:db8:ffff:{number}::1/64\"]\nqdisc.kind = \"{kind}\"\n",
                 files.path(number).display()
             )
         };
@@ -134,7 +151,7 @@ impl Case {
         let mut config = config::parse(&text, "bench")
             .map_err(|errors| RuntimeError::Bench { program: "thruway", reason: errors.to_string() })?;
         config.neighbors = (0..NEXT_HOPS).flat_map(next_hop).collect();
-        config.routes = self.routes(small_table, &config.neighbors);
+        config.routes = self.routes(baseline, &config.neighbors);
         Ok(config)
     }
 

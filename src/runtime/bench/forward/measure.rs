@@ -32,9 +32,9 @@ pub struct Measured {
 /// # Errors
 ///
 /// If forwarding cannot start, or packets are lost that should be forwarded.
-pub fn measure(case: Case, directory: &Path, small_table: bool, duration: Duration) -> Result<Measured, RuntimeError> {
+pub fn measure(case: Case, directory: &Path, baseline: bool, duration: Duration) -> Result<Measured, RuntimeError> {
     let files = Files::of(case, directory);
-    let config = case.config(&files, small_table)?;
+    let config = case.config(&files, baseline)?;
     let isa = if case == Case::Scalar { Isa::Scalar } else { Isa::detect() };
     let extra = files.frames() as u32;
     let eal = daemon::start_eal(&config, extra)?;

@@ -50,8 +50,8 @@ pub(super) fn run(options: &ForwardOptions, output: &Output) -> Result<Value, Ru
         for start in 1..=options.starts {
             output.progress(&format!("{}: start {start} of {}", case.name(), options.starts));
             figures.ours.push(in_process(case, false, &files, options.duration)?);
-            if case.is_compared_with_small_table() {
-                figures.small_table.push(in_process(case, true, &files, options.duration)?);
+            if case.baseline().is_some() {
+                figures.baseline.push(in_process(case, true, &files, options.duration)?);
             }
             if let Some(program) = &testpmd {
                 figures.testpmd.push(testpmd::measure(program, &files, options.duration)?);
@@ -64,13 +64,13 @@ pub(super) fn run(options: &ForwardOptions, output: &Output) -> Result<Value, Ru
 }
 
 /// Measures in a process of its own: DPDK starts once per process.
-fn in_process(case: Case, small_table: bool, files: &Files, duration: Duration) -> Result<Measured, RuntimeError> {
+fn in_process(case: Case, baseline: bool, files: &Files, duration: Duration) -> Result<Measured, RuntimeError> {
     let failed = |reason: String| RuntimeError::Bench { program: "thruway", reason };
     let program = std::env::current_exe().map_err(RuntimeError::system("find this program"))?;
     let output = Command::new(program)
         .args(["bench", "measure", case.name(), "--milliseconds", &duration.as_millis().to_string(), "--files"])
         .arg(files.directory())
-        .args(small_table.then_some("--small-table"))
+        .args(baseline.then_some("--baseline"))
         // What DPDK leaves behind goes with the capture files.
         .env("RUNTIME_DIRECTORY", files.directory())
         .output()

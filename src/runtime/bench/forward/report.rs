@@ -1,6 +1,6 @@
 //! The figures, for people and for programs.
 
-use super::case::Case;
+use super::case::{Baseline, Case};
 use super::measure::Measured;
 use crate::runtime::bench::figures::median;
 use crate::runtime::bench::output::Output;
@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 pub(super) struct CaseReport {
     case: Case,
     pub ours: Vec<Measured>,
-    pub small_table: Vec<Measured>,
+    /// Without what the case is about.
+    pub baseline: Vec<Measured>,
     pub testpmd: Vec<f64>,
 }
 
 impl CaseReport {
     pub fn new(case: Case) -> Self {
-        Self { case, ours: Vec::new(), small_table: Vec::new(), testpmd: Vec::new() }
+        Self { case, ours: Vec::new(), baseline: Vec::new(), testpmd: Vec::new() }
     }
 
     fn median(figures: &[Measured], of: fn(&Measured) -> f64) -> Option<f64> {
@@ -43,8 +44,17 @@ impl CaseReport {
         Some(self.mpps()? / median(self.testpmd.clone())?)
     }
 
-    fn of_small_table(&self) -> Option<f64> {
-        Some(self.mpps()? / Self::median(&self.small_table, |figures| figures.mpps)?)
+    fn of_baseline(&self) -> Option<f64> {
+        Some(self.mpps()? / Self::median(&self.baseline, |figures| figures.mpps)?)
+    }
+
+    /// The figures of one baseline, if that is the case's.
+    fn only(&self, baseline: Baseline) -> &[Measured] {
+        if self.case.baseline() == Some(baseline) { &self.baseline } else { &[] }
+    }
+
+    fn of(&self, baseline: Baseline) -> Option<f64> {
+        self.of_baseline().filter(|_| self.case.baseline() == Some(baseline))
     }
 }
 
@@ -66,7 +76,7 @@ impl<'a> Report<'a> {
             "cycles/packet",
             "testpmd Mpps",
             "ratio",
-            "to small table",
+            "to baseline",
             "dropped ppm",
         ]);
         report
@@ -87,7 +97,7 @@ impl<'a> Report<'a> {
             &cell(figures.cycles(), 1),
             &cell(median(figures.testpmd.clone()), 2),
             &cell(figures.of_testpmd(), 3),
-            &cell(figures.of_small_table(), 3),
+            &cell(figures.of_baseline(), 3),
             &cell(CaseReport::median(&figures.ours, |figures| figures.dropped_ppm), 0),
         ]);
     }
@@ -100,10 +110,12 @@ impl<'a> Report<'a> {
                 "cycles_per_packet": figures.cycles(),
                 "testpmd_mpps": median(figures.testpmd.clone()),
                 "ratio": figures.of_testpmd(),
-                "ratio_to_small_table": figures.of_small_table(),
+                "ratio_to_small_table": figures.of(Baseline::SmallTable),
+                "ratio_to_noqueue": figures.of(Baseline::Noqueue),
                 "starts": {
                     "thruway": figures.ours,
-                    "small_table": figures.small_table,
+                    "small_table": figures.only(Baseline::SmallTable),
+                    "noqueue": figures.only(Baseline::Noqueue),
                     "testpmd_mpps": figures.testpmd,
                 },
             })
@@ -112,9 +124,9 @@ impl<'a> Report<'a> {
         json!({ "suite": "forward", "cases": cases })
     }
 
-    fn line(&self, [case, mpps, spread, cycles, testpmd, ratio, small_table, dropped]: [&str; 8]) {
+    fn line(&self, [case, mpps, spread, cycles, testpmd, ratio, baseline, dropped]: [&str; 8]) {
         self.output.print(&format!(
-            "{case:<10} {mpps:>6} {spread:>14} {cycles:>14} {testpmd:>13} {ratio:>6} {small_table:>15} {dropped:>12}"
+            "{case:<10} {mpps:>6} {spread:>14} {cycles:>14} {testpmd:>13} {ratio:>6} {baseline:>12} {dropped:>12}"
         ));
     }
 }

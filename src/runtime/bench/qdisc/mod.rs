@@ -8,27 +8,20 @@
 //! those that are *reordered*. When all threads have come to rest, what is still queued after a while is *stuck*. The device
 //! refuses nothing, so that nothing is *requeued*; but a full band refuses what comes: *dropped*, and given again.
 
+mod measure;
 mod packets;
 mod published;
 mod report;
 
 use super::figures::Figures;
 use super::output::Output;
-use super::threads::{Cores, Task};
+use super::threads::Cores;
 use crate::datapath::buffer::BURST;
-use crate::qdisc::{All, BandMap, Deferred, Device, Parts, Root, Settings};
-use crate::queue::{CapacityError, Consumer, Ring};
 use crate::runtime::error::RuntimeError;
-use crate::sync::Native;
-use arrayvec::ArrayVec;
-use packets::{BYTES, NullDevice, Parcel, Stock, Tally};
+use measure::{Fate, Sample, Setting, Speed, failed};
+use packets::Stock;
 use serde_json::Value;
-use std::hint::black_box;
-use std::slice;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What to measure and how long.
 #[derive(Clone, Debug)]
@@ -54,15 +47,6 @@ const GROUP: usize = BURST;
 /// Threads that send.
 const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// Packets of a band, as Linux has it.
-const LIMIT: usize = 1000;
-
-/// Packets after which a sender gives way, as Linux has it.
-const QUOTA: usize = 64;
-
-/// How long packets may be queued once nobody sends any more.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// The work on each packet, in nanoseconds, for the one figure that is about threads that have something to do.
 const USUAL_WORK: u32 = 20;
 
@@ -86,49 +70,11 @@ struct Case {
     work: u32,
 }
 
-/// What came of it, once.
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    /// Million packets that the device took in a second.
-    mpps: f64,
-    /// What happened to packets.
-    fate: Fate,
-}
-
-/// Packets, by what happened to them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Fate {
-    /// Reached the device.
-    taken: u64,
-    /// Of these, those that came out of order.
-    reordered: u64,
-    /// Left in the queue for good.
-    stuck: u64,
-    /// Refused by the device.
-    requeues: u64,
-    /// Refused by a full band.
-    dropped: u64,
-}
-
 /// A case and what came of it in each round.
 struct Measured {
     case: Case,
     samples: Vec<Sample>,
 }
-
-/// What roots are made of here.
-struct Bench;
-
-impl Parts for Bench {
-    type Packet = Parcel;
-    type Device = NullDevice;
-    type Producer = Ring<Parcel>;
-    type Consumer = Consumer<Parcel>;
-    type Primitives = Native;
-    type Safeguards = All;
-}
-
-type Queue = Root<Bench, GROUP>;
 
 /// Measures everything and prints tables. Returns the figures.
 ///
@@ -178,199 +124,6 @@ impl QdiscOptions {
     }
 }
 
-/// Steps of [`Speed::work`] in a nanosecond.
-#[derive(Clone, Copy, Debug)]
-struct Speed(f64);
-
-impl Speed {
-    /// Steps to take the time of.
-    const STEPS: u64 = 100_000;
-
-    /// By the best of several: whatever disturbs makes it slower.
-    fn measure() -> Self {
-        let once = |_| {
-            let start = Instant::now();
-            Self::work(Self::STEPS);
-            start.elapsed().as_nanos().max(1) as f64
-        };
-        let best = (0..10).map(once).fold(f64::INFINITY, f64::min);
-        Self(Self::STEPS as f64 / best)
-    }
-
-    /// Steps that take so long.
-    fn steps(self, nanoseconds: f64) -> u64 {
-        (self.0 * nanoseconds).round() as u64
-    }
-
-    /// Work that touches nothing: it takes instructions, not time, so that a thread that is kept from its core gets nothing
-    /// done.
-    #[inline(always)]
-    fn work(steps: u64) {
-        let mut value = 0_u64;
-        for _ in 0..steps {
-            value = black_box(value).wrapping_add(1);
-        }
-        black_box(value);
-    }
-}
-
-/// All that measurements have in common.
-#[derive(Clone, Copy)]
-struct Setting<'a> {
-    cores: &'a Cores,
-    stocks: &'a [Stock],
-    duration: Duration,
-    speed: Speed,
-}
-
-/// What one thread reports.
-struct Sent {
-    /// Packets that did not stay with it.
-    accepted: u64,
-    start: Instant,
-    end: Instant,
-    /// What the device had taken at the end, from all threads.
-    taken: u64,
-}
-
-/// What one thread sends.
-struct Sender {
-    stock: Stock,
-    burst: usize,
-    /// Steps of work on a burst.
-    steps: u64,
-}
-
-impl Sender {
-    /// Sends bursts until the flag is set, at least one. `send` leaves in the group what was not accepted; that is given again under its
-    /// number.
-    #[inline(always)]
-    fn run(&self, stop: &AtomicBool, tally: &Tally, mut send: impl FnMut(&mut ArrayVec<Parcel, GROUP>)) -> Sent {
-        let (start, mut number) = (Instant::now(), 0);
-        let mut group = ArrayVec::new();
-        loop {
-            for offset in 0..self.burst as u64 {
-                group.push(self.stock.packet(number + offset));
-            }
-            Speed::work(self.steps);
-            send(&mut group);
-            number += (self.burst - group.len()) as u64;
-            group.clear();
-            if stop.load(Relaxed) {
-                break;
-            }
-        }
-        Sent { accepted: number, start, end: Instant::now(), taken: tally.taken.get() }
-    }
-}
-
-impl Setting<'_> {
-    fn measure(self, case: Case) -> Result<Sample, RuntimeError> {
-        let mut senders = self.stocks.iter().take(case.threads).map(|stock| {
-            let steps = self.speed.steps(f64::from(case.work) * case.burst as f64);
-            Sender { stock: *stock, burst: case.burst, steps }
-        });
-        let (device, tally) = NullDevice::new(case.threads);
-        match case.way {
-            Way::Noqueue => self.measure_device(senders.next(), device, &tally),
-            Way::Bypass => self.measure_root(senders.collect(), root(case, true, device)?, &tally),
-            Way::Queue => self.measure_root(senders.collect(), root(case, false, device)?, &tally),
-        }
-    }
-
-    /// One thread, and nothing between it and the device.
-    fn measure_device(
-        self,
-        sender: Option<Sender>,
-        mut device: NullDevice,
-        tally: &Tally,
-    ) -> Result<Sample, RuntimeError> {
-        let task = sender.map(|sender| -> Task<'_, Sent> {
-            Box::new(move |stop| {
-                sender.run(stop, tally, |group| {
-                    device.transmit(group);
-                })
-            })
-        });
-        Ok(sample(&self.together(task.into_iter().collect())?, tally, Fate::default()))
-    }
-
-    fn measure_root(self, senders: Vec<Sender>, root: Queue, tally: &Tally) -> Result<Sample, RuntimeError> {
-        let sending = AtomicUsize::new(senders.len());
-        let (root, sending) = (&root, &sending);
-        let tasks = senders.into_iter().enumerate().map(|(core, sender)| -> Task<'_, Sent> {
-            Box::new(move |stop| send_to_root(core, &sender, root, sending, stop, tally))
-        });
-        let sent = self.together(tasks.collect())?;
-        let statistics = root.statistics();
-        let fate = Fate { requeues: statistics.requeues, dropped: statistics.dropped, ..Fate::default() };
-        Ok(sample(&sent, tally, fate))
-    }
-
-    fn together(self, tasks: Vec<Task<'_, Sent>>) -> Result<Vec<Sent>, RuntimeError> {
-        let ran = self.cores.together(self.duration, tasks)?;
-        Ok(ran.into_iter().map(|ran| ran.result).collect())
-    }
-}
-
-fn failed(reason: String) -> RuntimeError {
-    RuntimeError::Bench { program: "the qdisc", reason }
-}
-
-fn root(case: Case, bypass: bool, device: NullDevice) -> Result<Queue, RuntimeError> {
-    let settings =
-        Settings { id: 0, cores: case.threads, bypass, quota: QUOTA, retry_interval: 0, map: BandMap::default() };
-    let band = || Ring::new(LIMIT).map_err(|error: CapacityError| failed(error.to_string()));
-    Ok(Root::new(settings, device, [band()?, band()?, band()?]))
-}
-
-/// Sends, and then takes part in bringing out what is queued.
-#[inline(never)]
-fn send_to_root(
-    core: usize,
-    sender: &Sender,
-    root: &Queue,
-    sending: &AtomicUsize,
-    stop: &AtomicBool,
-    tally: &Tally,
-) -> Sent {
-    let mut deferred = Deferred::new(core, 1);
-    let bytes = u64::from(BYTES) * sender.burst as u64;
-    let sent = sender.run(stop, tally, |group| {
-        deferred.turn(dpdk::clock::tsc, slice::from_ref(root));
-        root.transmit(&mut deferred, group, bytes);
-    });
-    // Acquire and release pair with each other: who sees that nobody sends sees what was enqueued.
-    sending.fetch_sub(1, AcqRel);
-    let mut rest = None;
-    loop {
-        // Only what was seen before this turn is sure to be dealt with by it.
-        let is_quiet = sending.load(Acquire) == 0;
-        deferred.turn(dpdk::clock::tsc, slice::from_ref(root));
-        if is_quiet {
-            let since = *rest.get_or_insert_with(Instant::now);
-            let is_empty = deferred.is_idle() && root.statistics().backlog.packets == 0;
-            if is_empty || since.elapsed() > PATIENCE {
-                return sent;
-            }
-        }
-        thread::yield_now();
-    }
-}
-
-/// The rate is that of the time in which all threads were sending, by what the device had taken when the first stopped.
-fn sample(sent: &[Sent], tally: &Tally, fate: Fate) -> Sample {
-    let accepted: u64 = sent.iter().map(|sent| sent.accepted).sum();
-    let first = sent.iter().min_by_key(|sent| sent.end);
-    let start = sent.iter().map(|sent| sent.start).min();
-    let mpps = match (first, start) {
-        (Some(first), Some(start)) => first.taken as f64 * 1e3 / (first.end - start).as_nanos().max(1) as f64,
-        _ => 0.0,
-    };
-    let (taken, reordered) = (tally.taken.get(), tally.reordered.get());
-    Sample { mpps, fate: Fate { taken, reordered, stuck: accepted.saturating_sub(taken), ..fate } }
-}
-
 impl Measured {
     fn mpps(&self) -> Figures {
         self.samples.iter().map(|sample| sample.mpps).collect()
@@ -413,16 +166,6 @@ mod tests {
     }
 
     #[test]
-    fn work_takes_as_long_as_it_is_said_to() {
-        let speed = Speed::measure();
-        let start = Instant::now();
-        Speed::work(speed.steps(2e6));
-        let elapsed = start.elapsed();
-        // A busy machine makes it longer.
-        assert!(elapsed >= Duration::from_micros(1000), "{elapsed:?}");
-    }
-
-    #[test]
     fn every_packet_arrives_in_order_whatever_the_way() {
         let output = Output::open(Some(Path::new("-"))).unwrap();
         let json = run(&options(0, &[32, 1]), &output).unwrap();
@@ -457,18 +200,5 @@ mod tests {
             let error = run(&options(0, &[32, burst]), &output).unwrap_err().to_string();
             assert!(error.contains(&format!("1 to 64 packets, not {burst}")), "{error}");
         }
-    }
-
-    #[test]
-    fn what_does_not_arrive_is_stuck() {
-        let (mut device, tally) = NullDevice::new(1);
-        let start = Instant::now();
-        let sent = |accepted| Sent { accepted, start, end: start + Duration::from_micros(1), taken: 2 };
-        let stock = Stock::new(0);
-        let mut train: ArrayVec<Parcel, GROUP> = (0..3).map(|number| stock.packet(number)).collect();
-        device.transmit(&mut train);
-        let sample = sample(&[sent(2), sent(3)], &tally, Fate::default());
-        assert_eq!(sample.fate, Fate { taken: 3, stuck: 2, ..Fate::default() });
-        assert!((sample.mpps - 2.0).abs() < 1e-9, "{}", sample.mpps);
     }
 }
