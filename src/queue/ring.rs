@@ -139,6 +139,7 @@ impl<T: Item, P: Primitives> Ring<T, P> {
             return 0;
         }
         let (head, count) = self.shared.reserve(length);
+        self.shared.slots.prefetch(head, count);
         // SAFETY: items are laid out as pointers, by the contract of `Item`, and `count` is `length` at most.
         let words = unsafe { slice::from_raw_parts(items.as_ptr().cast::<*mut ()>(), count) };
         self.shared.slots.write(head, words);
@@ -166,6 +167,7 @@ impl<T: Item, P: Primitives> Ring<T, P> {
         if count == 0 {
             return Err(item);
         }
+        self.shared.slots.prefetch(head, 1);
         self.shared.slots.write(head, &[into_word(item)]);
         Ok(())
     }

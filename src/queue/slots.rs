@@ -3,11 +3,16 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use super::vector::Avx2;
+use super::vector::{Avx2, prefetch_for_writing};
 use crate::sync::{Atomic, Primitives};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
+
+const SLOTS_PER_LINE: usize = LINE / size_of::<*mut ()>();
+
+/// Slots between the one that is written and those that are fetched for it to be written later.
+const AHEAD: usize = 64;
 
 /// A power of two of slots, the first at the start of a cache line.
 ///
@@ -17,6 +22,8 @@ pub(super) struct Slots<P: Primitives> {
     memory: Box<[P::Ptr]>,
     first: usize,
     capacity: usize,
+    /// How many slots before they are written they are prefetched.
+    ahead: usize,
     avx2: Option<Avx2>,
 }
 
@@ -36,8 +43,8 @@ fn present(word: *mut (), phase: usize) -> Option<*mut ()> {
 impl<P: Primitives> Slots<P> {
     /// Unwritten slots. `capacity` is a power of two, and `start` the first position that will be written.
     pub(super) fn new(capacity: usize, start: usize, avx2: Option<Avx2>) -> Self {
-        let spare = LINE / size_of::<*mut ()>() - 1;
-        let mut slots = Self { memory: Box::default(), first: 0, capacity, avx2 };
+        let spare = SLOTS_PER_LINE - 1;
+        let mut slots = Self { memory: Box::default(), first: 0, capacity, ahead: AHEAD.min(capacity / 4), avx2 };
         let mut memory: Vec<P::Ptr> = Vec::with_capacity(capacity + spare);
         slots.first = memory.as_ptr().align_offset(LINE).min(spare);
         for index in 0..capacity + spare {
@@ -87,6 +94,20 @@ impl<P: Primitives> Slots<P> {
             self.write_run(run, words, self.phase(position));
         } else {
             self.write_around(position, words);
+        }
+    }
+
+    /// Has the processor get the slots that will be written after those from a position on, in the background: the
+    /// consumer's core has them since it read them a lap ago, and a write would wait for each line.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, position: usize, count: usize) {
+        if let Some(run) = P::native(self.run(position.wrapping_add(self.ahead))) {
+            // Those past the end of the memory are left out.
+            let mut done = 0;
+            while done < count && done < run.len() {
+                prefetch_for_writing(&run[done]);
+                done += SLOTS_PER_LINE;
+            }
         }
     }
 

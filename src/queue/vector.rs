@@ -105,6 +105,19 @@ impl Avx2 {
     }
 }
 
+/// Has the processor get the cache line of a slot for writing, in the background.
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+pub(super) fn prefetch_for_writing(slot: &AtomicPtr<()>) {
+    // SAFETY: changes nothing but caches. Processors that do not have the instruction take it for one that does nothing.
+    unsafe { std::arch::asm!("prefetchw [{}]", in(reg) slot, options(nostack, preserves_flags, readonly)) };
+}
+
+/// Nothing here.
+#[inline(always)]
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn prefetch_for_writing(_: &AtomicPtr<()>) {}
+
 /// There is none.
 #[derive(Clone, Copy, Debug)]
 #[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64")))]
