@@ -392,3 +392,34 @@ fn a_reset_that_finds_a_core_enqueuing_says_so() {
     assert!(root.reset(&mut Deferred::new(1, 1)));
     assert_eq!((root.statistics().purged.packets, root.statistics().backlog.packets), (1, 0));
 }
+
+#[test]
+fn a_core_is_released_from_its_promise_while_the_queue_is_down() {
+    let (root, device) = root(8, 64);
+    let roots = [root.clone()];
+    let (mut core, mut control) = (Deferred::new(0, 1), Deferred::new(1, 1));
+    device.0.lock().unwrap().answers.extend([BUSY, BUSY]);
+    send(&root, &mut core, &[(0, 1)]);
+    assert!(core.is_scheduled());
+    root.deactivate();
+    assert!(root.reset(&mut control));
+    core.turn(|| 0, &roots);
+    assert!(core.is_idle());
+    root.activate(&mut control);
+    control.turn(|| 0, &roots);
+    assert!(control.is_idle());
+    send(&root, &mut core, &[(1, 1)]);
+    assert!(core.is_scheduled(), "it can be promised again");
+    core.turn(|| 0, &roots);
+    assert_eq!(sent(&device), [1]);
+}
+
+#[test]
+fn a_busy_device_that_is_found_full_is_left_alone() {
+    let (root, device) = root(8, 64);
+    let mut core = Deferred::new(0, 1);
+    device.0.lock().unwrap().answers.extend([BUSY, FULL]);
+    send(&root, &mut core, &[(0, 1)]);
+    core.turn(|| 0, std::slice::from_ref(&root));
+    assert!(root.is_stopped() && !core.is_scheduled());
+}

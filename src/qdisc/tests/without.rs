@@ -123,6 +123,7 @@ fn s14_without_draining_on_stop_it_reorders() {
 #[test]
 fn s17_with_two_owners_state_is_shared() {
     fails::<NotExclusive>(&TWO, "Causality violation");
+    fails::<NotExclusive>(&Scene { producers: &[1, 1, 1], ..TWO }, "Causality violation");
 }
 
 #[test]
@@ -152,6 +153,11 @@ fn s23_scheduling_after_the_quota_reorders() {
 #[test]
 fn s23_nothing_after_the_quota_is_stuck() {
     fails::<QuotaNothing>(&Scene { producers: &[0], queued: 2, woken: true, quota: 1, ..TWO }, "STUCK");
+}
+
+#[test]
+fn s24_the_rest_of_a_group_is_stuck_if_a_refusal_leaves_no_flag() {
+    fails::<RequeueNothing>(&Scene { group: 3, producers: &[1, 1], answers: &[ONE], ..TWO }, "STUCK");
 }
 
 #[test]
