@@ -144,7 +144,7 @@ impl Sender {
                 break;
             }
         }
-        Sent { accepted: number, start, end: Instant::now(), taken: tally.taken.get() }
+        Sent { accepted: number, start, end: Instant::now(), taken: tally.taken() }
     }
 }
 
@@ -257,7 +257,7 @@ fn sample(sent: &[Sent], tally: &Tally, fate: Fate) -> Sample {
         (Some(first), Some(start)) => first.taken as f64 * 1e3 / (first.end - start).as_nanos().max(1) as f64,
         _ => 0.0,
     };
-    let (taken, reordered) = (tally.taken.get(), tally.reordered.get());
+    let (taken, reordered) = (tally.taken(), tally.reordered());
     Sample { mpps, fate: Fate { taken, reordered, stuck: accepted.saturating_sub(taken), ..fate } }
 }
 
