@@ -9,11 +9,13 @@ use thruway::config::RouteAction;
 use thruway::datapath::Isa;
 use thruway::datapath::counters::WorkerCounters;
 use thruway::datapath::memory::{MemoryPool, MemoryQueue};
-use thruway::datapath::output::Outputs;
+use thruway::datapath::output::{Output, Outputs};
 use thruway::datapath::pipeline::Ingress;
+use thruway::datapath::transmit::{self, RootSettings};
 use thruway::datapath::worker::{Input, Worker};
 use thruway::drop_reason::DropReason;
 use thruway::generate::Profile;
+use thruway::qdisc::BandMap;
 use thruway::tables::{TablePort, Tables};
 use thruway::units::{CoreId, MacAddr, PortId};
 
@@ -81,9 +83,18 @@ fn tables() -> Tables {
     tables
 }
 
+/// By which way packets reach the transmit queues.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Direct,
+    Queued { bypass: bool },
+}
+
+const WAYS: [Way; 3] = [Way::Direct, Way::Queued { bypass: true }, Way::Queued { bypass: false }];
+
 /// What the allocator was asked for while so many frames were forwarded, a share of them bad, and how many
 /// were sent.
-fn forward(bad_percent: u8, isa: Isa) -> (Calls, usize) {
+fn forward(bad_percent: u8, isa: Isa, way: Way) -> (Calls, usize) {
     let tables = tables();
     let profile = Profile {
         seed: 7,
@@ -99,13 +110,24 @@ fn forward(bad_percent: u8, isa: Isa) -> (Calls, usize) {
     let pool = MemoryPool::default();
     let mut input = MemoryQueue::new(FRAMES).in_bursts_of(37);
     input.packets.extend(profile.frames().take(FRAMES).map(|frame| pool.packet(&frame.bytes)));
-    let output = |_| {
+    let queue = |_| {
         let mut queue = MemoryQueue::new(FRAMES);
         queue.packets.reserve(FRAMES);
         queue
     };
     let input = Input { ingress: Ingress { port: PortId(0), mac: tables.ports()[0].mac }, queue: input };
-    let outputs = Outputs::direct([0, 1].map(output));
+    let outputs = match way {
+        Way::Direct => Outputs::direct([0, 1].map(queue)),
+        Way::Queued { bypass } => {
+            let root = |id| {
+                let map = BandMap::default();
+                let settings = RootSettings { id, cores: 1, limit: 64, bypass, map, retry_interval: 1 };
+                Arc::new(transmit::root(settings, queue(id)).unwrap())
+            };
+            let roots: Arc<[_]> = [0, 1].map(root).into();
+            Outputs::new(roots.iter().cloned().map(Output::Queued).collect(), 0, roots)
+        }
+    };
     let counters = Arc::new(WorkerCounters::new(CoreId(0), 2));
     let mut worker = Worker::new(vec![input], outputs, tables.current(), counters.clone(), isa);
 
@@ -113,9 +135,9 @@ fn forward(bad_percent: u8, isa: Isa) -> (Calls, usize) {
     while worker.turn(|| 0) != 0 {}
     let after = CALLS.get();
 
-    let (_, outputs) = worker.into_queues();
-    assert!(outputs.iter().all(|queue| !queue.packets.is_empty()), "traffic leaves by both ports");
-    let sent = outputs.iter().map(|queue| queue.packets.len()).sum::<usize>();
+    let sent = [0, 1].map(|port| worker.outputs().statistics(PortId(port)).transmitted.packets as usize);
+    assert!(sent.iter().all(|packets| *packets > 0), "traffic leaves by both ports");
+    let sent = sent.iter().sum::<usize>();
     assert_eq!(sent as u64 + counters.total_drops(), FRAMES as u64);
     (Calls { taken: after.taken - before.taken, given_back: after.given_back - before.given_back }, sent)
 }
@@ -123,16 +145,18 @@ fn forward(bad_percent: u8, isa: Isa) -> (Calls, usize) {
 #[test]
 fn forwarding_neither_allocates_nor_frees() {
     for isa in Isa::available() {
-        assert_eq!(forward(0, isa), (Calls::default(), FRAMES), "{}", isa.name());
+        for way in WAYS {
+            assert_eq!(forward(0, isa, way), (Calls::default(), FRAMES), "{}, {way:?}", isa.name());
+        }
     }
 }
 
 #[test]
 fn dropping_only_frees_the_packets() {
     for isa in Isa::available() {
-        let (calls, sent) = forward(30, isa);
-        // A packet in plain memory is one allocation; in a pool of DPDK it is none.
-        assert_eq!(calls, Calls { taken: 0, given_back: (FRAMES - sent) as u64 }, "{}", isa.name());
+        let (calls, sent) = forward(30, isa, Way::Queued { bypass: true });
+        // A packet in plain memory is two allocations; in a pool of DPDK it is none.
+        assert_eq!(calls, Calls { taken: 0, given_back: 2 * (FRAMES - sent) as u64 }, "{}", isa.name());
         assert!(sent < FRAMES * 9 / 10, "{sent}");
     }
 }

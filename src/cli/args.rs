@@ -317,9 +317,9 @@ pub enum NeighborCommand {
 /// What to do with a qdisc.
 #[derive(Clone, Debug, Subcommand)]
 pub enum QdiscCommand {
-    /// Tune those of a port, or of one transmit queue: PORT[:QUEUE] [limit N] [bypass on|off]
+    /// Tune those of a port, or of one transmit queue: PORT or PORT:QUEUE, then limit N, bypass on|off
     Change {
-        /// PORT[:QUEUE] [limit N] [bypass on|off]
+        /// PORT or PORT:QUEUE, then limit N, bypass on|off
         #[arg(required = true, value_name = "CHANGE")]
         words: Vec<String>,
     },

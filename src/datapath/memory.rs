@@ -49,7 +49,7 @@ impl MemoryPool {
     }
 }
 
-/// A packet of a [`MemoryPool`]: three allocations at most, of which the first is the packet as a queue knows it.
+/// A packet of a [`MemoryPool`].
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct MemoryPacket(Box<Content>);
