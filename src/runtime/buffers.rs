@@ -69,6 +69,21 @@ impl TxBurst for TxQueue {
 
     #[inline(always)]
     fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<Mbuf, N>) -> usize {
-        TxQueue::transmit(self, burst)
+        let sent = TxQueue::transmit(self, burst);
+        if burst.is_empty() || sent == 0 { sent } else { sent + send_the_rest(self, burst) }
     }
+}
+
+/// Some drivers take only so many packets at once (net_af_xdp 32): a device that has taken some is full only when it takes no
+/// more.
+#[cold]
+fn send_the_rest<const N: usize>(queue: &mut TxQueue, burst: &mut ArrayVec<Mbuf, N>) -> usize {
+    let mut sent = 0;
+    while !burst.is_empty() {
+        match queue.transmit(burst) {
+            0 => break,
+            more => sent += more,
+        }
+    }
+    sent
 }
