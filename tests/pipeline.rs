@@ -8,6 +8,8 @@ mod bursts;
 mod changes;
 #[path = "pipeline/networks.rs"]
 mod networks;
+#[path = "pipeline/qdiscs.rs"]
+mod qdiscs;
 #[path = "pipeline/rig.rs"]
 mod rig;
 
@@ -106,6 +108,7 @@ fn every_reason_is_raised() {
     raised.extend(compare_all(vec![Received::whole(good.clone()).split(20)], 1).into_keys());
     let arrivals = [Arrival { port: 0, burst: vec![Received::whole(good)] }];
     raised.extend(compare(&ROUTER, &TABLES, &arrivals, 0, Isa::Scalar).into_keys());
+    raised.extend(qdiscs::reasons());
     for reason in DropReason::ALL {
         assert!(raised.contains(reason.name()), "nothing raises {}", reason.name());
     }

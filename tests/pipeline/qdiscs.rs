@@ -1,0 +1,77 @@
+//! What becomes of packets behind a qdisc: they leave, wait, or are dropped and counted.
+
+use crate::reference::cases::cases;
+use crate::{ROUTER, TABLES};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use thruway::datapath::Isa;
+use thruway::datapath::counters::WorkerCounters;
+use thruway::datapath::memory::{MemoryPool, MemoryQueue};
+use thruway::datapath::output::{Output, Outputs};
+use thruway::datapath::pipeline::Ingress;
+use thruway::datapath::transmit::{self, RootSettings};
+use thruway::datapath::worker::{Input, Worker};
+use thruway::drop_reason::DropReason;
+use thruway::qdisc::BandMap;
+use thruway::units::{CoreId, PortId};
+
+const LIMIT: usize = 4;
+const ROOM: usize = 10;
+
+/// Sends one good frame over and over, each in a burst of its own, to a device with little room, and then takes the ports
+/// down. Returns for what packets were dropped.
+fn overload(frames: usize) -> BTreeSet<&'static str> {
+    let good = cases().into_iter().find(|case| case.outcome.is_ok()).unwrap().frame;
+    let ports = ROUTER.ports.len();
+    let pool = MemoryPool::default();
+    let mut queue = MemoryQueue::new(2 * frames).in_bursts_of(1);
+    queue.packets.extend((0..2 * frames).map(|_| pool.packet(&good)));
+    let input = Input { ingress: Ingress { port: PortId(0), mac: ROUTER.ports[0].mac }, queue };
+    let root = |id| {
+        let map = BandMap::default();
+        let settings = RootSettings { id, cores: 1, limit: LIMIT, bypass: true, map, retry_interval: u64::MAX / 4 };
+        Arc::new(transmit::root(settings, MemoryQueue::new(ROOM)).unwrap())
+    };
+    let roots: Arc<[_]> = (0..ports).map(root).collect();
+    let outputs = Outputs::new(roots.iter().cloned().map(Output::Queued).collect(), 0, roots.clone());
+    let counters = Arc::new(WorkerCounters::new(CoreId(0), ports));
+    let mut worker = Worker::new(vec![input], outputs, TABLES.clone(), counters.clone(), Isa::Scalar);
+    for _ in 0..frames {
+        assert_eq!(worker.turn(|| 0), 1);
+    }
+    let sum = |count: fn(thruway::qdisc::Statistics) -> u64| -> usize {
+        roots.iter().map(|root| count(root.statistics())).sum::<u64>() as usize
+    };
+    let dropped = |reason| counters.drops(reason).get() as usize;
+    let full = frames.saturating_sub(ROOM + 1 + LIMIT);
+    assert_eq!(sum(|statistics| statistics.transmitted.packets), frames.min(ROOM));
+    assert_eq!(sum(|statistics| statistics.backlog.packets), frames.min(ROOM + 1 + LIMIT) - frames.min(ROOM));
+    assert_eq!(dropped(DropReason::QueueFull), full);
+
+    let inputs = worker.take_port(PortId(0)).0;
+    for port in 1..ports {
+        worker.take_port(PortId(port as u16));
+    }
+    worker.give_port(PortId(0), inputs, Output::Down);
+    for _ in 0..frames {
+        assert_eq!(worker.turn(|| 0), 1);
+    }
+    assert_eq!(dropped(DropReason::PortDown), frames);
+    assert_eq!(counters.total_drops() as usize, full + frames);
+    drop((worker, roots));
+    assert_eq!(pool.outstanding(), 0, "what waits is freed with the qdisc");
+    DropReason::ALL.iter().filter(|reason| dropped(**reason) > 0).map(|reason| reason.name()).collect()
+}
+
+/// Reasons that only a qdisc has, each raised.
+pub fn reasons() -> BTreeSet<&'static str> {
+    overload(100)
+}
+
+#[test]
+fn what_does_not_fit_is_dropped_and_what_does_leaves_or_waits() {
+    for frames in [1, ROOM, ROOM + 1, ROOM + 1 + LIMIT, ROOM + 2 + LIMIT, 200] {
+        overload(frames);
+    }
+    assert_eq!(reasons(), BTreeSet::from(["port_down", "queue_full"]));
+}
