@@ -36,7 +36,7 @@ pub struct Statistics {
     pub bypassed: Total,
     /// Taken by the device. Each packet counts as one.
     pub transmitted: Total,
-    /// Waiting: in the bands, or refused by the device.
+    /// Waiting: in the bands, or refused by the device. A train that is just being given to the device is in neither.
     pub backlog: Total,
     /// Dropped as their band was full.
     pub dropped: u64,

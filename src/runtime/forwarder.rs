@@ -44,8 +44,11 @@ impl Running {
         let started = Instant::now();
         match self.workers.drain() {
             Ok(()) => {
-                while self.egress.backlog() > 0 && started.elapsed() < DRAIN {
+                // A train that is on its way to the device counts nowhere for a moment: a second look is needed.
+                let mut empty = 0;
+                while empty < 2 && started.elapsed() < DRAIN {
                     std::thread::sleep(Duration::from_millis(1));
+                    empty = if self.egress.backlog() == 0 { empty + 1 } else { 0 };
                 }
             }
             Err(error) => log::error!("{error}"),

@@ -108,6 +108,19 @@ fn a_device_that_nobody_empties_costs_no_work_and_is_at_full_rate_at_once() {
 }
 
 #[test]
+fn what_still_waits_at_the_end_is_dropped_and_counted() {
+    let mut rig = Rig::start(Shape { workers: 1, queues: 1, room: 64, qdisc: "limit = 100" });
+    let offered = rig.wires.offer(0, &marks(0, TOS[1], 0..64)) + rig.wires.offer(0, &marks(0, TOS[0], 64..128));
+    assert_eq!(offered, 128);
+    rig.wait_received(128);
+    let waiting = rig.statistics(0).backlog.packets;
+    assert!(waiting > 0 && rig.dropped(DropReason::PortDown) == 0);
+    rig.running.stop();
+    assert_eq!((rig.statistics(0).purged.packets, rig.dropped(DropReason::PortDown)), (waiting, waiting));
+    assert_eq!(rig.end(), (128, 63, 65));
+}
+
+#[test]
 fn after_an_overload_and_a_pause_little_traffic_loses_nothing() {
     let mut rig = Rig::start(Shape { workers: 1, queues: 1, room: 256, qdisc: "limit = 128" });
     let (mut number, mut came, started) = (0, 0, Instant::now());

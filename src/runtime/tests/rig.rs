@@ -113,13 +113,22 @@ impl Rig {
         });
     }
 
+    /// Packets that a queue's qdisc still has, those in the hands of a worker included, which its backlog leaves out. What
+    /// went out is read before what went in, so that it may be too many, and never too few.
+    fn unsent(&self, queue: usize) -> u64 {
+        let out = self.statistics(queue);
+        let into = self.statistics(queue);
+        let queued: u64 = into.bands.iter().map(|band| band.queued.packets).sum();
+        into.bypassed.packets + queued - out.transmitted.packets - out.purged.packets
+    }
+
     /// Takes from a queue until nothing more comes out and nothing waits.
     pub fn take_all(&mut self, queue: usize) -> Vec<Mark> {
         let mut marks = Vec::new();
         wait("all packets to come out", || {
-            let waits = self.running.egress.backlog() != 0;
+            let unsent = self.unsent(queue);
             let taken = self.wires.take(queue);
-            let done = !waits && taken.is_empty();
+            let done = unsent == 0 && taken.is_empty();
             marks.extend(taken);
             done
         });
