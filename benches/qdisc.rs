@@ -4,9 +4,8 @@
 use arrayvec::ArrayVec;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use thruway::qdisc::{All, BandMap, Deferred, Device, Packet, Parts, Room, Root, Settings};
-use thruway::queue::{Consumer, Item, Ring};
-use thruway::sync::Native;
+use thruway::qdisc::{BandMap, Deferred, Device, OnRings, Packet, Room, Root, Settings};
+use thruway::queue::Item;
 
 const GROUP: usize = 32;
 const BYTES: u32 = 60;
@@ -39,17 +38,6 @@ impl Device<Parcel> for Null {
     }
 }
 
-struct OnRings;
-
-impl Parts for OnRings {
-    type Packet = Parcel;
-    type Device = Null;
-    type Producer = Ring<Parcel>;
-    type Consumer = Consumer<Parcel>;
-    type Primitives = Native;
-    type Safeguards = All;
-}
-
 static STOCK: [u64; GROUP] = [0; GROUP];
 
 fn group(size: usize) -> ArrayVec<Parcel, GROUP> {
@@ -62,9 +50,9 @@ fn one_core(criterion: &mut Criterion) {
         benches.throughput(Throughput::Elements(size as u64));
         let bytes = size as u64 * u64::from(BYTES);
         for (name, bypass) in [("bypass", true), ("bands", false)] {
-            let bands = std::array::from_fn(|_| Ring::new(1024).expect("the capacity is small"));
             let settings = Settings { id: 0, cores: 1, bypass, quota: 64, retry_interval: 1, map: BandMap::default() };
-            let root = Root::<OnRings, GROUP>::new(settings, Null, bands);
+            let root: Root<OnRings<Parcel, Null>, GROUP> =
+                Root::on_rings(settings, 1024, Null).expect("the capacity is small");
             let mut core = Deferred::new(0, 1);
             benches.bench_function(BenchmarkId::new(name, size), |bencher| {
                 bencher.iter(|| root.transmit(&mut core, &mut group(black_box(size)), bytes));

@@ -11,11 +11,11 @@ use thruway::datapath::counters::WorkerCounters;
 use thruway::datapath::memory::{MemoryPool, MemoryQueue};
 use thruway::datapath::output::{Output, Outputs};
 use thruway::datapath::pipeline::Ingress;
-use thruway::datapath::transmit::{self, RootSettings};
+use thruway::datapath::transmit::{QUOTA, TxRoot};
 use thruway::datapath::worker::{Input, Worker};
 use thruway::drop_reason::DropReason;
 use thruway::generate::Profile;
-use thruway::qdisc::BandMap;
+use thruway::qdisc::{BandMap, Settings};
 use thruway::tables::{TablePort, Tables};
 use thruway::units::{CoreId, MacAddr, PortId};
 
@@ -121,8 +121,8 @@ fn forward(bad_percent: u8, isa: Isa, way: Way) -> (Calls, usize) {
         Way::Queued { bypass } => {
             let root = |id| {
                 let map = BandMap::default();
-                let settings = RootSettings { id, cores: 1, limit: 64, bypass, map, retry_interval: 1 };
-                Arc::new(transmit::root(settings, queue(id)).unwrap())
+                let settings = Settings { id, cores: 1, bypass, quota: QUOTA, retry_interval: 1, map };
+                Arc::new(TxRoot::on_rings(settings, 64, queue(id).into()).unwrap())
             };
             let roots: Arc<[_]> = [0, 1].map(root).into();
             Outputs::new(roots.iter().cloned().map(Output::Queued).collect(), 0, roots)

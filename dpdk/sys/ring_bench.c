@@ -47,22 +47,29 @@ static __rte_always_inline uint64_t pass(struct rte_ring *ring, bool single, voi
 	return items;
 }
 
+/* Puts in a bulk, if there is room. The counts are the caller's own variable: they are kept in registers. */
+static __rte_always_inline void give(struct rte_ring *ring, bool single, void **burst, uint32_t bulk,
+	struct ring_bench_counts *counts)
+{
+	unsigned int count = enqueue(ring, single, burst, bulk);
+
+	counts->calls++;
+	counts->given += count;
+	if (count == 0) {
+		counts->idle++;
+		rte_pause();
+	}
+}
+
 static __rte_always_inline void produce(struct rte_ring *ring, bool single, void **burst, uint32_t bulk,
 	const bool *stop, struct ring_bench_counts *counts)
 {
-	uint64_t given = 0, calls = 0, idle = 0;
+	struct ring_bench_counts sum = { 0 };
 
 	do {
-		unsigned int count = enqueue(ring, single, burst, bulk);
-
-		calls++;
-		given += count;
-		if (count == 0) {
-			idle++;
-			rte_pause();
-		}
+		give(ring, single, burst, bulk, &sum);
 	} while (!stopped(stop));
-	*counts = (struct ring_bench_counts){ .given = given, .calls = calls, .idle = idle };
+	*counts = sum;
 }
 
 static __rte_always_inline void consume(struct rte_ring *ring, bool single, void **burst, uint32_t bulk,
@@ -114,20 +121,13 @@ static __rte_always_inline uint64_t take_turn(struct rte_ring *ring, int *lock, 
 static __rte_always_inline void share(struct rte_ring *ring, int *lock, void **train, void **burst, uint32_t bulk,
 	const bool *stop, struct ring_bench_counts *counts)
 {
-	uint64_t given = 0, taken = 0, calls = 0, idle = 0;
+	struct ring_bench_counts sum = { 0 };
 
 	do {
-		unsigned int count = rte_ring_mp_enqueue_bulk(ring, burst, bulk, NULL);
-
-		calls++;
-		given += count;
-		if (count == 0) {
-			idle++;
-			rte_pause();
-		}
-		taken += take_turn(ring, lock, train);
+		give(ring, false, burst, bulk, &sum);
+		sum.taken += take_turn(ring, lock, train);
 	} while (!stopped(stop));
-	*counts = (struct ring_bench_counts){ .given = given, .taken = taken, .calls = calls, .idle = idle };
+	*counts = sum;
 }
 
 /* Does `what` with the bulk as a constant BULK, if it is one of the usual ones. */

@@ -37,6 +37,7 @@ mod tests;
 pub use band::{Band, BandMap, Priomap};
 pub use deferred::Deferred;
 pub use pfifo_fast::{BandConsumer, BandProducer};
+pub use ring::OnRings;
 pub use root::{Parts, Root, Settings};
 pub use safeguards::All;
 pub use statistics::{BandStatistics, Statistics, Total};

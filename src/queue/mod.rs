@@ -30,16 +30,16 @@
 //!
 //! # Cost
 //!
-//! Nanoseconds per item, enqueueing and dequeueing together, on one core of a Xeon with AVX2; median of 25 alternating rounds:
+//! Nanoseconds per item, enqueueing and dequeueing together, on one core of a Xeon with AVX2; median of 15 alternating rounds:
 //!
 //! | burst of | 1 | 8 | 32 |
 //! | --- | --- | --- | --- |
-//! | this ring | 8.1 | 1.1 | 0.39 |
-//! | pointer ring with a lock on each side | 10.2 | 3.1 | 1.7 |
-//! | `crossbeam_queue::ArrayQueue` | 10.5 | 18 | 19 |
+//! | this ring | 8.3 | 1.2 | 0.41 |
+//! | pointer ring with a lock on each side | 13.5 | 3.0 | 2.4 |
+//! | `crossbeam_queue::ArrayQueue` | 12.5 | 18 | 19 |
 //!
-//! Most of the first is the compare-exchange. `cargo bench --bench queue` measures it again; `thruway bench queue` also does so
-//! on two cores, and beside DPDK's `rte_ring`.
+//! Most of the first is the compare-exchange. `thruway bench queue` measures it again, also on two cores and beside DPDK's
+//! `rte_ring`; `cargo bench --bench queue` does so on one core, without DPDK.
 //!
 //! # Example
 //!
@@ -64,4 +64,4 @@ mod slots;
 mod vector;
 
 pub use item::Item;
-pub use ring::{CapacityError, Consumer, MAX_CAPACITY, Ring};
+pub use ring::{CapacityError, Consumer, MAX_CAPACITY, Ring, slots_for};

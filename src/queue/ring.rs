@@ -32,6 +32,11 @@ pub const MAX_CAPACITY: usize = 1 << 20;
 /// The consumer publishes its position after so many items, or sooner in a small ring.
 const PUBLISH: usize = 32;
 
+/// Slots of a ring that is made for `capacity` items: what its limit can be raised to.
+pub fn slots_for(capacity: usize) -> usize {
+    capacity.next_power_of_two()
+}
+
 /// A ring cannot be made for so many items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a ring holds between 1 and {MAX_CAPACITY} items, not {asked}")]
@@ -111,7 +116,7 @@ impl<T: Item, P: Primitives> Ring<T, P> {
         if !(1..=MAX_CAPACITY).contains(&capacity) {
             return Err(CapacityError { asked: capacity });
         }
-        let slots = Slots::new(capacity.next_power_of_two(), start, avx2);
+        let slots = Slots::new(slots_for(capacity), start, avx2);
         let interval = (slots.capacity() / 4).clamp(1, PUBLISH);
         let shared = Arc::new(Shared {
             producers: CachePadded::new(Producers {

@@ -1,7 +1,6 @@
 //! A port while it is in use: up, with its queues out, or down.
 
 use crate::units::MacAddr;
-use dpdk::port::Applied;
 use dpdk::stats::PortStats;
 use dpdk::{DeviceInfo, Link, Port, PortConfig, PortError, RunningPort, RxQueue, StoppedPort, TxQueue};
 
@@ -14,7 +13,6 @@ pub(super) struct ActivePort {
     state: State,
     setup: PortConfig,
     device: String,
-    applied: Applied,
     /// What the driver's counters began at, to be taken off: drivers may count on or begin anew when a port starts again.
     before: PortStats,
     /// What they had come to when the port was taken down.
@@ -35,27 +33,21 @@ enum State {
 impl ActivePort {
     /// A port that has been set up by `setup` on `device`, and runs.
     pub fn new(running: RunningPort, info: DeviceInfo, setup: PortConfig, device: &str) -> Self {
-        let applied = *running.applied();
+        let mac = MacAddr(running.applied().mac);
         Self {
             state: State::Up(running),
             setup,
             device: device.to_owned(),
-            applied,
             before: PortStats::default(),
             last: PortStats::default(),
             info,
-            mac: MacAddr(applied.mac),
+            mac,
         }
     }
 
     /// Whether it is up.
     pub fn is_up(&self) -> bool {
         matches!(self.state, State::Up(_))
-    }
-
-    /// What it is, where the device had a say.
-    pub fn applied(&self) -> &Applied {
-        &self.applied
     }
 
     /// The handle of a receive queue.
@@ -126,7 +118,6 @@ impl ActivePort {
             State::Down(port) => port.start()?,
             State::Closed => Port::open(&self.device)?.configure_and_start(&self.setup)?,
         };
-        self.applied = *running.applied();
         self.before = running.stats()?.since(&self.last);
         self.state = State::Up(running);
         Ok(())

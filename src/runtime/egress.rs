@@ -5,9 +5,10 @@ use super::error::RuntimeError;
 use crate::config::{Config, PfifoFast, Qdisc};
 use crate::datapath::counters::WorkerCounters;
 use crate::datapath::output::{Direct, DirectCounters, Output, Outputs};
-use crate::datapath::transmit::{self, RootSettings, TxRoot};
+use crate::datapath::transmit::{QUOTA, TxRoot};
 use crate::drop_reason::DropReason;
-use crate::qdisc::{BandMap, Deferred, Statistics};
+use crate::qdisc::{BandMap, Deferred, Settings, Statistics};
+use crate::queue::slots_for;
 use crate::units::PortId;
 use dpdk::{PortError, TxQueue};
 use std::sync::Arc;
@@ -73,7 +74,7 @@ impl Egress {
                         let queue = active.take_tx_queue(number).map_err(failed)?;
                         let root = Arc::new(root(pfifo, roots.len(), workers + 1, queue)?);
                         roots.push(root.clone());
-                        let most = u16::try_from(usize::from(pfifo.limit).next_power_of_two()).unwrap_or(u16::MAX);
+                        let most = u16::try_from(slots_for(pfifo.limit.into())).unwrap_or(u16::MAX);
                         Queue::Queued(Queued { root, limit: pfifo.limit, most })
                     }
                 });
@@ -189,13 +190,13 @@ fn soon<R>(mut attempt: impl FnMut() -> Option<R>) -> Option<R> {
 }
 
 fn root(pfifo: &PfifoFast, id: usize, cores: usize, queue: TxQueue) -> Result<TxRoot<TxQueue>, RuntimeError> {
-    let settings = RootSettings {
+    let settings = Settings {
         id,
         cores,
-        limit: pfifo.limit.into(),
         bypass: pfifo.bypass,
-        map: BandMap::from_priomap(pfifo.priomap),
+        quota: QUOTA,
         retry_interval: (RETRY.as_secs_f64() * dpdk::clock::tsc_hz() as f64) as u64,
+        map: BandMap::from_priomap(pfifo.priomap),
     };
-    Ok(transmit::root(settings, queue)?)
+    Ok(TxRoot::on_rings(settings, pfifo.limit.into(), queue.into())?)
 }

@@ -53,13 +53,14 @@ impl Running {
             }
             Err(error) => log::error!("{error}"),
         }
-        for port in (0..self.ports.len()).map(|port| PortId(port as u16)) {
-            self.egress.deactivate(port);
-        }
+        self.port_ids().for_each(|port| self.egress.deactivate(port));
         self.workers.stop();
-        for port in (0..self.ports.len()).map(|port| PortId(port as u16)) {
-            self.egress.purge(port);
-        }
+        self.port_ids().for_each(|port| self.egress.purge(port));
+    }
+
+    /// The ports, by their numbers.
+    fn port_ids(&self) -> impl Iterator<Item = PortId> + use<> {
+        (0..self.ports.len() as u16).map(PortId)
     }
 
     /// A counter of one port, all workers together.
@@ -73,8 +74,8 @@ impl Running {
 
     /// Packets received, sent and dropped since the start, all ports together.
     pub fn totals(&self) -> (u64, u64, u64) {
-        let ports = || (0..self.ports.len()).map(|port| PortId(port as u16));
-        let (received, sent) = ports()
+        let (received, sent) = self
+            .port_ids()
             .map(|port| self.port_packets(port))
             .fold((0, 0), |(received, sent), (rx, tx)| (received + rx, sent + tx));
         (received, sent, self.droppers().map(WorkerCounters::total_drops).sum())

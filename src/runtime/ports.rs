@@ -51,8 +51,8 @@ pub(super) fn start(config: &Config, pools: &Pools, devices: Vec<Port>) -> Resul
             ..PortConfig::new(rx_pools.unwrap_or_default(), port.tx_queues)
         };
         let running = device.configure_and_start(&setup).map_err(failed)?;
+        let applied = *running.applied();
         let active = ActivePort::new(running, info, setup, &port.device);
-        let applied = active.applied();
         if (applied.rx_descriptors, applied.tx_descriptors) != (port.rx_descriptors, port.tx_descriptors) {
             log::info!(
                 "port {}: the device has {} receive and {} transmit descriptors",

@@ -9,10 +9,10 @@ use thruway::datapath::counters::WorkerCounters;
 use thruway::datapath::memory::{MemoryPool, MemoryQueue};
 use thruway::datapath::output::{Output, Outputs};
 use thruway::datapath::pipeline::Ingress;
-use thruway::datapath::transmit::{self, RootSettings};
+use thruway::datapath::transmit::{QUOTA, TxRoot};
 use thruway::datapath::worker::{Input, Worker};
 use thruway::drop_reason::DropReason;
-use thruway::qdisc::BandMap;
+use thruway::qdisc::{BandMap, Settings};
 use thruway::units::{CoreId, PortId};
 
 const LIMIT: usize = 4;
@@ -29,8 +29,8 @@ fn overload(frames: usize) -> BTreeSet<&'static str> {
     let input = Input { ingress: Ingress { port: PortId(0), mac: ROUTER.ports[0].mac }, queue };
     let root = |id| {
         let map = BandMap::default();
-        let settings = RootSettings { id, cores: 1, limit: LIMIT, bypass: true, map, retry_interval: u64::MAX / 4 };
-        Arc::new(transmit::root(settings, MemoryQueue::new(ROOM)).unwrap())
+        let settings = Settings { id, cores: 1, bypass: true, quota: QUOTA, retry_interval: u64::MAX / 4, map };
+        Arc::new(TxRoot::on_rings(settings, LIMIT, MemoryQueue::new(ROOM).into()).unwrap())
     };
     let roots: Arc<[_]> = (0..ports).map(root).collect();
     let outputs = Outputs::new(roots.iter().cloned().map(Output::Queued).collect(), 0, roots.clone());

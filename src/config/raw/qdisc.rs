@@ -1,7 +1,7 @@
 //! `[port.qdisc]` as it is written.
 
 use crate::config::error::{Log, quote};
-use crate::config::table::{Array, At, Field, Table, closest, integer};
+use crate::config::table::{Array, At, Complaint, Field, Table, closest, integer};
 use crate::qdisc::{Band, Priomap};
 use std::ops::RangeInclusive;
 use toml::de::DeTable;
@@ -23,13 +23,14 @@ pub(in crate::config) struct Qdisc {
 }
 
 const KINDS: [&str; 2] = ["pfifo_fast", "noqueue"];
+const KIND: &str = "\"pfifo_fast\" or \"noqueue\"";
 const LIMIT: RangeInclusive<u16> = 1..=u16::MAX;
 const PRIOMAP: &str = "16 numbers from 0 to 2: the bands of priorities 0 to 15";
 
 impl Qdisc {
     pub(super) fn read(table: &DeTable<'_>, log: &mut Log<'_>) -> Self {
         let table = Table::open(table, "[port.qdisc]", &["kind", "limit", "bypass", "priomap"], &[], log);
-        let kind = kind(table, log);
+        let kind = table.parsed("kind", KIND, log, kind);
         if kind.given().is_some_and(|kind| kind.value == Kind::Noqueue) {
             for (key, offset) in ["limit", "bypass", "priomap"].iter().filter_map(|key| Some((key, table.key(key)?))) {
                 log.error(offset, format!("`{key}` means nothing to noqueue"), format!("leave out `{key}`"));
@@ -48,23 +49,15 @@ impl Qdisc {
     }
 }
 
-fn kind(table: Table<'_>, log: &mut Log<'_>) -> Field<Kind> {
-    let wanted = KINDS.map(|kind| format!("\"{kind}\"")).join(" or ");
-    let At { value, offset } = match table.text("kind", &wanted, log) {
-        Field::Given(at) => at,
-        Field::Absent => return Field::Absent,
-        Field::Bad => return Field::Bad,
-    };
-    let kind = match value {
-        "pfifo_fast" => Kind::PfifoFast,
-        "noqueue" => Kind::Noqueue,
+fn kind(text: &str) -> Result<Kind, Complaint> {
+    match text {
+        "pfifo_fast" => Ok(Kind::PfifoFast),
+        "noqueue" => Ok(Kind::Noqueue),
         other => {
-            let remedy = closest(other, &KINDS).map_or(wanted, |near| format!("did you mean \"{near}\"?"));
-            log.error(offset, format!("no qdisc is called {}", quote(other)), remedy);
-            return Field::Bad;
+            let near = closest(other, &KINDS).map(|near| format!("did you mean \"{near}\"?"));
+            Err((format!("no qdisc is called {}", quote(other)), near.unwrap_or_else(|| KIND.to_owned())))
         }
-    };
-    Field::Given(At { value: kind, offset })
+    }
 }
 
 /// As many bands as there are priorities.

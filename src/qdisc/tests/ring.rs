@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 use arrayvec::ArrayVec;
 
-use crate::qdisc::{All, BandMap, Deferred, Device, Packet, Parts, Room, Root, Settings, Statistics, Total};
-use crate::queue::{Consumer, Ring};
-use crate::sync::Native;
+use crate::qdisc::{BandMap, Deferred, Device, OnRings, Packet, Room, Root, Settings, Statistics, Total};
 
 const CORES: usize = 3;
 const GROUP: usize = 32;
@@ -62,18 +60,7 @@ impl Device<Box<Numbered>> for Sink {
     }
 }
 
-struct OnRings;
-
-impl Parts for OnRings {
-    type Packet = Box<Numbered>;
-    type Device = Sink;
-    type Producer = Ring<Box<Numbered>>;
-    type Consumer = Consumer<Box<Numbered>>;
-    type Primitives = Native;
-    type Safeguards = All;
-}
-
-type RingRoot = Root<OnRings, GROUP>;
+type RingRoot = Root<OnRings<Box<Numbered>, Sink>, GROUP>;
 
 /// A root, and what becomes of its packets.
 struct Rig {
@@ -92,7 +79,7 @@ impl Rig {
         let sink = Sink { next: [0; CORES], reordered: reordered.clone(), sent: sent.clone(), calls: 0 };
         let settings =
             Settings { id: 0, cores: CORES + 1, bypass: true, quota: 64, retry_interval: 10, map: BandMap::default() };
-        let root = Arc::new(Root::new(settings, sink, std::array::from_fn(|_| Ring::new(1024).unwrap())));
+        let root = Arc::new(RingRoot::on_rings(settings, 1024, sink).unwrap());
         Self { root, reordered, sent, freed: Arc::default(), made: AtomicU64::new(0), seconds }
     }
 

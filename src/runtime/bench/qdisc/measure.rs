@@ -2,11 +2,10 @@
 
 use super::packets::{BYTES, NullDevice, Parcel, Stock, Tally};
 use super::{Case, GROUP, Way};
-use crate::qdisc::{All, BandMap, Deferred, Device, Parts, Root, Settings};
-use crate::queue::{CapacityError, Consumer, Ring};
+use crate::datapath::transmit::QUOTA;
+use crate::qdisc::{BandMap, Deferred, Device, OnRings, Root, Settings};
 use crate::runtime::bench::threads::{Cores, Task};
 use crate::runtime::error::RuntimeError;
-use crate::sync::Native;
 use arrayvec::ArrayVec;
 use std::hint::black_box;
 use std::slice;
@@ -17,9 +16,6 @@ use std::time::{Duration, Instant};
 
 /// Packets of a band, as Linux has it.
 const LIMIT: usize = 1000;
-
-/// Packets after which a sender gives way, as Linux has it.
-const QUOTA: usize = 64;
 
 /// How long packets may be queued once nobody sends any more.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -48,19 +44,7 @@ pub(super) struct Fate {
     pub dropped: u64,
 }
 
-/// What roots are made of here.
-struct Bench;
-
-impl Parts for Bench {
-    type Packet = Parcel;
-    type Device = NullDevice;
-    type Producer = Ring<Parcel>;
-    type Consumer = Consumer<Parcel>;
-    type Primitives = Native;
-    type Safeguards = All;
-}
-
-type Queue = Root<Bench, GROUP>;
+type Queue = Root<OnRings<Parcel, NullDevice>, GROUP>;
 
 /// Steps of [`Speed::work`] in a nanosecond.
 #[derive(Clone, Copy, Debug)]
@@ -210,8 +194,7 @@ pub(super) fn failed(reason: String) -> RuntimeError {
 fn root(case: Case, bypass: bool, device: NullDevice) -> Result<Queue, RuntimeError> {
     let settings =
         Settings { id: 0, cores: case.threads, bypass, quota: QUOTA, retry_interval: 0, map: BandMap::default() };
-    let band = || Ring::new(LIMIT).map_err(|error: CapacityError| failed(error.to_string()));
-    Ok(Root::new(settings, device, [band()?, band()?, band()?]))
+    Ok(Root::on_rings(settings, LIMIT, device)?)
 }
 
 /// Sends, and then takes part in bringing out what is queued.
