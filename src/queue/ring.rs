@@ -360,17 +360,33 @@ impl<T: Item, P: Primitives> Consumer<T, P> {
     /// A return value lower than both means that the next slot has not been written: see [`Consumer::hole`].
     #[inline(always)]
     pub fn dequeue<const N: usize>(&mut self, into: &mut ArrayVec<T, N>, most: usize) -> usize {
+        self.dequeue_while(into, most, |_| true)
+    }
+
+    /// As [`Consumer::dequeue`], but takes no more once `take` has said no to an item: that one stays, and what is behind it. It
+    /// is asked about each in order.
+    #[inline(always)]
+    pub fn dequeue_while<const N: usize>(
+        &mut self,
+        into: &mut ArrayVec<T, N>,
+        most: usize,
+        mut take: impl FnMut(&T) -> bool,
+    ) -> usize {
         let slots = &self.shared.slots;
         let length = into.len();
         let wanted = most.min(N - length).min(slots.capacity());
         // SAFETY: behind its `length` items the array has room for N - length, which are laid out as pointers.
         let room =
             unsafe { slice::from_raw_parts_mut(into.as_mut_ptr().add(length).cast::<MaybeUninit<*mut ()>>(), wanted) };
-        let count = slots.read_into(self.position, room);
-        // SAFETY: `count` items have been written there, and are owned by the array once the position has moved on.
+        let found = slots.read_into(self.position, room);
+        // SAFETY: `found` items have been written there, and nobody but this consumer can reach them. They are looked at where
+        // they are; those that are not taken are forgotten, and still in their slots.
+        let items = unsafe { slice::from_raw_parts(into.as_ptr().add(length), found) };
+        let count = items.iter().position(|item| !take(item)).unwrap_or(found);
+        // SAFETY: the first `count` of them are owned by the array once the position has moved on.
         unsafe { into.set_len(length + count) };
         self.position = self.position.wrapping_add(count);
-        if count < wanted || self.position.wrapping_sub(self.published) >= self.interval {
+        if found < wanted || self.position.wrapping_sub(self.published) >= self.interval {
             self.publish();
         }
         count
