@@ -1,12 +1,13 @@
 //! The configuration in force as a report: the file's keys with every default filled in, so that
 //! what `show config` prints as TOML is a configuration again.
 
-use crate::config::{Config, Memory, Port, Qdisc, RouteAction};
+use crate::config::{Config, Memory, Port, Qdisc, RouteAction, TxCompletion};
 use crate::units::{MacAddr, PortId};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The configuration in force: the answer to `show config`, with the keys of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +59,20 @@ pub struct PortConfigReport {
     promiscuous: bool,
     queue_map: Vec<(u16, u16)>,
     qdisc: QdiscConfigReport,
+    bql: BqlConfigReport,
+    /// Left out if it is `auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tx_completion: Option<TxCompletion>,
+}
+
+/// A `[port.bql]`, key for key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct BqlConfigReport {
+    enabled: bool,
+    limit_min: u32,
+    limit_max: u32,
+    hold_time_ms: u64,
+    stall_thrs_ms: u64,
 }
 
 /// A `[port.qdisc]`, key for key.
@@ -159,7 +174,19 @@ fn port_report(port: &Port) -> PortConfigReport {
             },
             Qdisc::Noqueue => QdiscConfigReport::Noqueue,
         },
+        bql: BqlConfigReport {
+            enabled: port.bql.enabled,
+            limit_min: port.bql.limits.min(),
+            limit_max: port.bql.limits.max(),
+            hold_time_ms: milliseconds(port.bql.limits.hold()),
+            stall_thrs_ms: port.bql.stall_threshold.map_or(0, milliseconds),
+        },
+        tx_completion: port.tx_completion,
     }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn port_name(config: &Config, port: PortId) -> String {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+pub use crate::config::TxCompletion;
 pub use crate::control::config_report::ConfigReport;
 
 /// One port: an entry of `ports[]`.
@@ -84,20 +85,6 @@ pub struct PortTx {
     pub dropped: u64,
     /// Packets the device failed to send.
     pub errors: u64,
-}
-
-/// How it is known that a packet has left the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TxCompletion {
-    /// The device says which descriptors are done.
-    DescriptorStatus,
-    /// The driver gives up its reference to a packet of which one is held.
-    MbufRefcount,
-    /// Nothing can be seen: packets are taken to leave at link speed.
-    Paced,
-    /// A packet has left when the transmit call returns.
-    Synchronous,
 }
 
 /// Packets and their bytes.

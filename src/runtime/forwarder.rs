@@ -3,7 +3,6 @@
 use super::active::ActivePort;
 use super::egress::{Egress, Queue};
 use super::error::RuntimeError;
-use super::ports::tx_completion;
 use super::workers::{self, Workers};
 use crate::config::{Config, Qdisc, RouteAction};
 use crate::control::backend::{Existing, Forwarder, Refusal};
@@ -239,7 +238,7 @@ impl Forwarder for Running {
                     dropped: self.egress.sum(id, |statistics| statistics.dropped + statistics.purged.packets),
                     errors: stats.tx_errors,
                 },
-                tx_completion: tx_completion(&active.info.driver),
+                tx_completion: self.egress.completion(id),
             })
         };
         self.config.ports.iter().zip(&self.ports).enumerate().map(report).collect()

@@ -7,6 +7,7 @@
 mod active;
 pub mod bench;
 mod buffers;
+mod completion;
 mod daemon;
 mod demo;
 mod egress;
