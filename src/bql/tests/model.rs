@@ -53,8 +53,8 @@ fn run<P: Model, S: Safeguards>(case: Case) {
     let out = handed_over.clone();
     let sending = P::spawn(move || {
         let mut stops = 0;
-        for _ in 0..case.trains {
-            if !sender.stopped() {
+        for train in 0..case.trains {
+            if train == 0 || !sender.stopped() {
                 let mark = sender.sent(1, || 0);
                 // Release: pairs with the acquire of the completer, as any channel does.
                 out.store(mark.0, Release);
