@@ -12,7 +12,7 @@
 //! | the middle | [`datapath`], [`tables`] | compute: time, packets and queues are arguments |
 //! | | [`config`], [`generate`] | read or write the one file they are given |
 //! | mechanisms | [`packet`] (headers, checks), [`fib`] (longest-prefix match) | compute |
-//! | | [`queue`] (the ring between threads), [`qdisc`] (who sends, in which order) | compute |
+//! | | [`queue`] (the ring between threads), [`qdisc`] (who sends, in which order), [`bql`] (how much at a time) | compute |
 //! | vocabulary | [`units`], [`drop_reason`], [`counter`], [`sync`] (atomics, real and modelled) | |
 //!
 //! `runtime` alone names the crate `dpdk`, a safe layer over the bindings in `dpdk-sys`. Everything else
@@ -71,6 +71,7 @@
 //! `tests/layout.rs` holds the sources to the layers, the fence around `unsafe` and the rest of this that can be read
 //! off them.
 
+pub mod bql;
 pub mod cli;
 pub mod config;
 pub mod control;
