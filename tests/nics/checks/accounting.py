@@ -1,0 +1,49 @@
+"""Counters agree with each other and with the wires."""
+
+from . import check, require
+
+
+def settled(rig):
+    """The ports, the drops and the transmit queues, when nothing changes any more."""
+    last = None
+
+    def still():
+        nonlocal last
+        ports = rig.router.ports()
+        counters = [(port["rx"], port["tx"]) for port in ports.values()]
+        queues = {name: rig.router.queues(name) for name in ports}
+        now = (counters, rig.router.drops(), queues)
+        same, last = now == last, now
+        return ports if same else None
+
+    ports = rig.router.wait_for(still)
+    require(ports, "the counters do not settle")
+    return ports, rig.router.drops(), {name: rig.router.queues(name) for name in ports}
+
+
+def require_conserved(ports, drops, queues):
+    """What came in was sent, is counted as dropped, or waits."""
+    received, sent = (sum(port[way]["packets"] for port in ports.values()) for way in ("rx", "tx"))
+    waiting = sum(queue["backlog"]["packets"] for of_port in queues.values() for queue in of_port)
+    dropped = sum(drops.values())
+    text = f"{received} received = {sent} sent + {dropped} dropped + {waiting} waiting"
+    require(received == sent + dropped + waiting, f"{text} does not add up: {ports} {drops}")
+    return text
+
+
+@check("counters agree with the wires and add up")
+def counters(rig):
+    ports, drops, queues = settled(rig)
+    for wire, (name, port) in zip(rig.wires, ports.items()):
+        rx, tx = port["rx"], port["tx"]
+        require([rx["packets"], rx["bytes"]] == wire.sent, f"{name} received {rx}, the host sent {wire.sent}")
+        others = [rx["missed"], rx["errors"], rx["no_mbuf"], tx["dropped"], tx["errors"]]
+        require(not any(others), f"{name} has lost something: {rx} {tx}")
+        require(tx["packets"] == wire.received[0], f"{name} sent {tx}, the host received {wire.received}")
+        # The NIC may have filled short frames up.
+        require(0 <= wire.received[1] - tx["bytes"] < 100, f"{name} sent {tx}, the host received {wire.received}")
+        for what in ("packets", "bytes"):
+            given = sum(queue["sent"][what] for queue in queues[name])
+            ways = sum(queue[way][what] for queue in queues[name] for way in ("bypassed", "queued"))
+            require(given == tx[what] == ways, f"{name}: {given} {what} given to the device, {ways} on their way to it: {tx}")
+    return require_conserved(ports, drops, queues)

@@ -1,0 +1,118 @@
+"""Ports go down and up, buffers come back, and the end is clean."""
+
+import re
+import threading
+import time
+
+import frames
+from frames import IPV4, IPV6
+
+from . import check, exchange, require, require_same
+from .accounting import require_conserved, settled
+
+TIMES = 3
+PAUSE = 0.0005
+
+
+class Load(threading.Thread):
+    """Sends frames from p0 to p1 and takes what comes, until told to stop."""
+
+    def __init__(self, rig):
+        super().__init__(daemon=True)
+        self.rig, self.sent, self.received = rig, 0, []
+        self.stopping = threading.Event()
+
+    def run(self):
+        source, sink = self.rig.wires
+        while not self.stopping.is_set():
+            source.send(frames.frame(IPV4, 0, self.sent, 100, flow=7))
+            self.sent += 1
+            while (frame := sink.receive(PAUSE)) is not None:
+                self.received.append(frame)
+
+    def stop(self):
+        self.stopping.set()
+        self.join()
+        self.received += self.rig.wires[1].drain()
+
+
+def links_up(rig):
+    """Waits until both links are up."""
+    up = rig.router.wait_for(lambda: all(port["link"]["up"] for port in rig.router.ports().values()) or None)
+    require(up, f"a link stays down: {rig.router.ports()}")
+
+
+@check("a port goes down and up under load, and nothing is lost uncounted")
+def down_and_up(rig):
+    router, sink = rig.router, rig.wires[1]
+    sent_before, seen_before = router.ports()["p1"]["tx"]["packets"], sink.received[0]
+    load = Load(rig)
+    load.start()
+    try:
+        for _ in range(TIMES):
+            time.sleep(0.3)
+            dropped = router.drops().get("port_down", 0)
+            router.run("port set p1 down")
+            require(router.ports()["p1"]["admin"] == "down", "p1 is not down")
+            more = router.wait_for(lambda: router.drops().get("port_down", 0) >= dropped + 20 or None)
+            require(more, "packets to a port that is down are not counted")
+            router.run("port set p1 up")
+            came = len(load.received)
+            more = router.wait_for(lambda: len(load.received) >= came + 20 or None)
+            require(more, "no packets come by the port that is up again")
+    finally:
+        load.stop()
+    ports, drops, queues = settled(rig)
+    text = require_conserved(ports, drops, queues)
+    numbers = [frames.number_of(frame) for frame in load.received]
+    require(numbers == sorted(set(numbers)), "packets came twice, or not in order")
+    require_same(load.received, [frames.routed(frames.frame(IPV4, 0, n, 100, flow=7), 0) for n in numbers])
+    # What the device had taken when it was stopped may be gone with it.
+    gone = ports["p1"]["tx"]["packets"] - sent_before - (sink.received[0] - seen_before)
+    require(0 <= gone <= TIMES * 1024, f"{gone} packets that the device took did not come")
+    return f"{text}; {drops.get('port_down', 0)} as port_down, {gone} gone with the device's ring"
+
+
+@check("buffers come back when nothing passes")
+def idle(rig):
+    time.sleep(0.6)
+    kept = rig.router.in_use() - rig.idle_buffers
+    rings = 2 * rig.kind.queues * 1024
+    require(0 <= kept <= rings, f"{kept} buffers more are in use than at the start, and transmit rings have {rings}")
+    return f"all of them but {kept} that wait in transmit rings" if kept else "all of them"
+
+
+@check("ports give their buffers back when they are down, and forward again when they are up")
+def all_down(rig):
+    router = rig.router
+    for name in ("p0", "p1"):
+        router.run(f"port set {name} down")
+    kept = router.in_use()
+    for name in ("p0", "p1"):
+        router.run(f"port set {name} up")
+    links_up(rig)
+    for side in range(2):
+        sent = [frames.frame(IPV6, side, number, 500) for number in range(50)]
+        received = sorted(exchange(rig, side, sent))
+        require_same(received, sorted(frames.routed(frame, side) for frame in sent))
+    return f"{kept} buffers in use while they are down"
+
+
+@check("ends on SIGTERM, with its books balanced and no buffer lost")
+def ends(rig):
+    ports, drops, queues = settled(rig)
+    require_conserved(ports, drops, queues)
+    status = rig.router.stop()
+    log = rig.router.log()
+    require(status == 0, f"exit status {status}: {log}")
+    totals = re.search(r"received (\d+) packets, sent (\d+), dropped (\d+)", log)
+    require(totals, f"no totals: {log}")
+    received, sent = (sum(port[way]["packets"] for port in ports.values()) for way in ("rx", "tx"))
+    expected = (received, sent, sum(drops.values()))
+    require(tuple(map(int, totals.groups())) == expected, f"{totals.group()}, expected {expected}")
+    unexpected = [line for line in log.splitlines() if " INFO " not in line and not line.startswith("received ")]
+    require(not unexpected, f"the log has {unexpected}")
+    pages = rig.machine.shell("grep HugePages /proc/meminfo")
+    total, free = (re.search(rf"HugePages_{name}:\s+(\d+)", pages).group(1) for name in ("Total", "Free"))
+    require(total == free, f"hugepages are not free: {pages}")
+    return totals.group()

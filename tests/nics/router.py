@@ -1,0 +1,87 @@
+"""Thruway in the guest: set up, asked, changed and stopped by its own command line."""
+
+import json
+import time
+
+import frames
+from machine import GuestError
+
+CONFIG, LOG, PREFIX = "/etc/thruway.toml", "/tmp/thruway.log", "nics"
+START_TIMEOUT = 150
+
+
+def configuration(kind, devices):
+    """Two ports, a host on each one's wire, and a network behind each host."""
+    workers = list(range(kind.queues)) if kind.queues > 1 else [1]
+    lines = ["[runtime]", "main_core = 0", f"worker_cores = {workers}", f"file_prefix = '{PREFIX}'"]
+    for side, device in enumerate(devices):
+        addresses = [f"{frames.port_address(side, 4)}/24", f"{frames.port_address(side, 6)}/64"]
+        lines += ["[[port]]", f"name = 'p{side}'", f"device = '{device}'", f"addresses = {addresses}"]
+        lines += [f"rx_queues = {kind.queues}", f"tx_queues = {kind.queues}"]
+    for side in range(2):
+        for version in (frames.IPV4, frames.IPV6):
+            host = frames.host_address(side, version)
+            lines += ["[[route]]", f"prefix = '{frames.network(side, version)}'", f"via = '{host}'"]
+            lines += ["[[neighbor]]", f"address = '{host}'", f"mac = '{frames.host_mac(side)}'", f"port = 'p{side}'"]
+    return "\n".join(lines)
+
+
+class Router:
+    """A running Thruway."""
+
+    def __init__(self, machine, kind, devices):
+        self.machine, self.kind = machine, kind
+        machine.write_file(CONFIG, configuration(kind, devices))
+        machine.shell(f"thruway run -c {CONFIG} > {LOG} 2>&1 & echo $! > /tmp/pid")
+        waiting = f"while ! grep -q ' ready$' {LOG} && kill -0 $(cat /tmp/pid); do sleep 0.1; done 2> /dev/null"
+        machine.shell(f"{waiting}; true", START_TIMEOUT)
+        if not self.log().rstrip().endswith("ready"):
+            raise GuestError(f"Thruway does not start: {self.log()}")
+
+    def log(self):
+        """What it has said."""
+        return self.machine.shell(f"cat {LOG}")
+
+    def run(self, command):
+        """What a command of its command line prints."""
+        return self.machine.shell(f"thruway {command}")
+
+    def show(self, what):
+        """An answer of `thruway show`."""
+        return json.loads(self.run(f"show {what} --json"))
+
+    def ports(self):
+        """The ports, by their names."""
+        return {port["name"]: port for port in self.show("ports")}
+
+    def queues(self, port):
+        """The transmit queues of a port."""
+        return [queue for queue in self.show("queues") if queue["port"] == port]
+
+    def cores(self):
+        """The workers."""
+        return self.show("cores")
+
+    def drops(self):
+        """The reasons to drop that are not at 0."""
+        return {drop["reason"]: drop["packets"] for drop in self.show("drops") if drop["packets"]}
+
+    def in_use(self):
+        """Buffers of the packet pool that are in use: in receive rings for packets to come, in transmit rings as long as the
+        driver has not looked whether they are done, and in qdiscs."""
+        return self.show("ports")[0]["pool"]["in_use"]
+
+    def wait_for(self, condition, timeout=60):
+        """Asks until there is an answer that is not `None`, and returns it."""
+        end = time.monotonic() + timeout
+        while (answer := condition()) is None:
+            if time.monotonic() > end:
+                return None
+            time.sleep(0.1)
+        return answer
+
+    def stop(self):
+        """Stops it by SIGTERM; returns its exit status."""
+        status, _ = self.machine.try_shell("kill -TERM $(cat /tmp/pid); wait $(cat /tmp/pid)")
+        return status
+
