@@ -18,6 +18,8 @@ class Kind:
     queues: int = 1
     # What a stalled host holds up is the guest's transmit ring; else QEMU queues without bound.
     back_pressure: bool = False
+    # The driver keeps its receive buffers while a port is stopped.
+    keeps_receive_buffers: bool = False
 
     def device(self, number, netdev):
         """QEMU's arguments for one of them."""
@@ -37,7 +39,7 @@ KINDS = {
     kind.name: kind
     for kind in [
         Kind("igb", model="igb", driver="net_e1000_igb", root_port=True, queues=2),
-        Kind("virtio", model="virtio-net-pci", driver="net_virtio", back_pressure=True),
+        Kind("virtio", model="virtio-net-pci", driver="net_virtio", back_pressure=True, keeps_receive_buffers=True),
         Kind("e1000e", model="e1000e", driver="net_e1000_em"),
         Kind("vmxnet3", model="vmxnet3", driver="net_vmxnet3"),
     ]

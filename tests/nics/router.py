@@ -30,7 +30,7 @@ class Router:
     """A running Thruway."""
 
     def __init__(self, machine, kind, devices):
-        self.machine, self.kind = machine, kind
+        self.machine, self.kind, self.devices = machine, kind, devices
         machine.write_file(CONFIG, configuration(kind, devices))
         machine.shell(f"thruway run -c {CONFIG} > {LOG} 2>&1 & echo $! > /tmp/pid")
         waiting = f"while ! grep -q ' ready$' {LOG} && kill -0 $(cat /tmp/pid); do sleep 0.1; done 2> /dev/null"
@@ -71,6 +71,10 @@ class Router:
         driver has not looked whether they are done, and in qdiscs."""
         return self.show("ports")[0]["pool"]["in_use"]
 
+    def links_are_up(self):
+        """Waits until both links are up; false if they stay down."""
+        return self.wait_for(lambda: all(port["link"]["up"] for port in self.ports().values()) or None) is not None
+
     def wait_for(self, condition, timeout=60):
         """Asks until there is an answer that is not `None`, and returns it."""
         end = time.monotonic() + timeout
@@ -84,4 +88,8 @@ class Router:
         """Stops it by SIGTERM; returns its exit status."""
         status, _ = self.machine.try_shell("kill -TERM $(cat /tmp/pid); wait $(cat /tmp/pid)")
         return status
+
+    def again(self):
+        """Another one after this has stopped."""
+        return Router(self.machine, self.kind, self.devices)
 

@@ -3,6 +3,7 @@
 import os
 import select
 import socket
+import time
 
 # A frame that QEMU does not take for so long will not be taken.
 SEND_TIMEOUT = 60
@@ -19,7 +20,7 @@ class Wire:
         self.near, self.far = f"{folder}/host{number}", f"{folder}/qemu{number}"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
-        self.socket.settimeout(SEND_TIMEOUT)
+        self.socket.setblocking(False)
         self.socket.bind(self.near)
         # Frames and bytes that went in here, and came out.
         self.sent, self.received = [0, 0], [0, 0]
@@ -35,9 +36,21 @@ class Wire:
 
     def send(self, frame):
         """Sends a frame; waits as long as the other end has no room."""
-        self.socket.sendto(frame, self.far)
+        end = time.monotonic() + SEND_TIMEOUT
+        while not self.try_send(frame):
+            if time.monotonic() > end:
+                raise TimeoutError(f"QEMU has taken no frame for {SEND_TIMEOUT} s")
+            time.sleep(0.0002)
+
+    def try_send(self, frame):
+        """Sends a frame, or returns false if the other end has no room."""
+        try:
+            self.socket.sendto(frame, self.far)
+        except BlockingIOError:
+            return False
         self.sent[0] += 1
         self.sent[1] += len(frame)
+        return True
 
     def receive(self, timeout):
         """The next frame, or `None` if none comes within so many seconds."""

@@ -27,7 +27,7 @@ def require_conserved(ports, drops, queues):
     waiting = sum(queue["backlog"]["packets"] for of_port in queues.values() for queue in of_port)
     dropped = sum(drops.values())
     text = f"{received} received = {sent} sent + {dropped} dropped + {waiting} waiting"
-    require(received == sent + dropped + waiting, f"{text} does not add up: {ports} {drops}")
+    require(received == sent + dropped + waiting, f"{text} does not add up: {drops}")
     return text
 
 

@@ -8,11 +8,7 @@ def starts(rig):
     ports = rig.router.ports()
     drivers = [port["driver"] for port in ports.values()]
     require(drivers == [rig.kind.driver] * 2, f"the drivers are {drivers}")
-
-    def up():
-        return all(port["link"]["up"] for port in rig.router.ports().values()) or None
-
-    require(rig.router.wait_for(up), f"a link stays down: {rig.router.ports()}")
+    require(rig.router.links_are_up(), f"a link stays down: {rig.router.ports()}")
     unexpected = [line for line in rig.router.log().splitlines() if " INFO " not in line]
     require(not unexpected, f"the log has {unexpected}")
     rig.idle_buffers = rig.router.in_use()
