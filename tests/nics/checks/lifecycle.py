@@ -9,6 +9,7 @@ from frames import IPV4, IPV6
 
 from . import check, exchange, require, require_same
 from .accounting import require_conserved, settled
+from .queues import fill
 
 TIMES = 3
 PAUSE = 0.0005
@@ -67,6 +68,23 @@ def down_and_up(rig):
     return f"{text}; {drops.get('port_down', 0)} as port_down, {gone} gone with the device's ring"
 
 
+@check("a port that goes down drops what waits for a full device", applies=lambda kind: kind.back_pressure)
+def down_while_full(rig):
+    router = rig.router
+    before = router.drops().get("port_down", 0)
+    fill(rig)
+    waits = sum(queue["backlog"]["packets"] for queue in router.queues("p1"))
+    router.run("port set p1 down")
+    dropped = router.drops().get("port_down", 0) - before
+    require(dropped == waits, f"{dropped} packets are counted as port_down, {waits} waited")
+    rig.wires[1].drain()
+    router.run("port set p1 up")
+    sent = [frames.frame(IPV4, 0, number, 200) for number in range(50)]
+    require_same(exchange(rig, 0, sent), [frames.routed(frame, 0) for frame in sent])
+    require_conserved(*settled(rig))
+    return f"{dropped} dropped"
+
+
 @check("buffers come back when nothing passes")
 def idle(rig):
     time.sleep(0.6)
@@ -105,10 +123,22 @@ def ends(rig):
     return "received {}, sent {}, dropped {}".format(*totals)
 
 
+@check("ends while the device is full, with its books balanced and no buffer lost", applies=lambda kind: kind.back_pressure)
+def ends_while_full(rig):
+    rig.router = rig.router.again()
+    count = fill(rig)
+    waits = sum(queue["backlog"]["packets"] for queue in rig.router.queues("p1"))
+    totals = end(rig)
+    require(totals == (count, count - waits, waits), f"received, sent and dropped are {totals}; {waits} of {count} waited")
+    return f"received {count}, dropped {waits} that waited"
+
+
 @check("starts again, and ends under load with its books balanced and no buffer lost")
 def ends_under_load(rig):
     rig.router = rig.router.again()
     require(rig.router.links_are_up(), f"a link stays down: {rig.router.ports()}")
+    # What the one before it has left on the wire.
+    rig.wires[1].drain()
     load = Load(rig)
     load.start()
     try:

@@ -34,25 +34,33 @@ def spread(rig):
     return "packets by core: " + ", ".join(f"{core}: {share}" for core, share in shares.items())
 
 
-@check("sends urgent packets first when the device is full", applies=lambda kind: kind.back_pressure)
-def priority(rig):
-    router, (source, sink) = rig.router, rig.wires
+def waiting(rig, band):
+    """Packets in a band before p1."""
+    return rig.router.queues("p1")[0]["bands"][band]["backlog"]["packets"]
 
-    def waiting(band):
-        return router.queues("p1")[0]["bands"][band]["backlog"]["packets"]
 
-    # The host on the other side does not read: first the device fills up, then the band.
-    before, bulk = router.ports()["p1"]["tx"]["packets"], 0
-    while waiting(2) < WAITING:
-        require(bulk < MOST_BULK, f"{bulk} frames went to a host that does not read, and {waiting(2)} wait")
+def fill(rig):
+    """Sends bulk packets to a host that does not read, until the device is full and some wait; returns how many."""
+    router, source, bulk = rig.router, rig.wires[0], 0
+    before = router.ports()["p0"]["rx"]["packets"]
+    while waiting(rig, 2) < WAITING:
+        require(bulk < MOST_BULK, f"{bulk} frames went to a host that does not read, and {waiting(rig, 2)} wait")
         for number in range(bulk, bulk + 50):
             source.send(frames.frame(IPV4, 0, number, 100, tos=BULK))
         bulk += 50
-        received = source.sent[0]
-        router.wait_for(lambda: router.ports()["p0"]["rx"]["packets"] >= received or None, 10)
+        router.wait_for(lambda: router.ports()["p0"]["rx"]["packets"] - before >= bulk or None, 10)
+    return bulk
+
+
+@check("sends urgent packets first when the device is full", applies=lambda kind: kind.back_pressure)
+def priority(rig):
+    router, (source, sink) = rig.router, rig.wires
+    before = router.ports()["p1"]["tx"]["packets"]
+    bulk = fill(rig)
     for number in range(URGENT_COUNT):
         source.send(frames.frame(IPV4, 0, number, 100, tos=URGENT))
-    require(router.wait_for(lambda: waiting(0) == URGENT_COUNT or None), f"{waiting(0)} urgent packets wait")
+    all_wait = router.wait_for(lambda: waiting(rig, 0) == URGENT_COUNT or None)
+    require(all_wait, f"{waiting(rig, 0)} urgent packets wait")
 
     # What has left the bands is with the device, but for a few that it gave back, which are first in line.
     queue, taken = router.queues("p1")[0], router.ports()["p1"]["tx"]["packets"] - before
