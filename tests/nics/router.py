@@ -32,7 +32,8 @@ class Router:
     def __init__(self, machine, kind, devices):
         self.machine, self.kind, self.devices = machine, kind, devices
         machine.write_file(CONFIG, configuration(kind, devices))
-        machine.shell(f"thruway run -c {CONFIG} > {LOG} 2>&1 & echo $! > /tmp/pid")
+        # Emptied first: what the one before has said is not to be taken for this one's.
+        machine.shell(f": > {LOG}; thruway run -c {CONFIG} >> {LOG} 2>&1 & echo $! > /tmp/pid")
         waiting = f"while ! grep -q ' ready$' {LOG} && kill -0 $(cat /tmp/pid); do sleep 0.1; done 2> /dev/null"
         machine.shell(f"{waiting}; true", START_TIMEOUT)
         if not self.log().rstrip().endswith("ready"):
@@ -46,30 +47,38 @@ class Router:
         """What a command of its command line prints."""
         return self.machine.shell(f"thruway {command}")
 
-    def show(self, what):
-        """An answer of `thruway show`."""
-        return json.loads(self.run(f"show {what} --json"))
+    def show(self, *whats):
+        """The answers of `thruway show`."""
+        commands = "; ".join(f"thruway show {what} --json" for what in whats)
+        return [json.loads(line) for line in self.machine.shell(commands).splitlines()]
+
+    def snapshot(self):
+        """The ports and the transmit queues, by the ports' names, and the reasons to drop that are not at 0."""
+        ports, queues, drops = self.show("ports", "queues", "drops")
+        by_port = {port["name"]: [queue for queue in queues if queue["port"] == port["name"]] for port in ports}
+        counted = {drop["reason"]: drop["packets"] for drop in drops if drop["packets"]}
+        return {port["name"]: port for port in ports}, by_port, counted
 
     def ports(self):
         """The ports, by their names."""
-        return {port["name"]: port for port in self.show("ports")}
+        return {port["name"]: port for port in self.show("ports")[0]}
 
     def queues(self, port):
         """The transmit queues of a port."""
-        return [queue for queue in self.show("queues") if queue["port"] == port]
+        return [queue for queue in self.show("queues")[0] if queue["port"] == port]
 
     def cores(self):
         """The workers."""
-        return self.show("cores")
+        return self.show("cores")[0]
 
     def drops(self):
         """The reasons to drop that are not at 0."""
-        return {drop["reason"]: drop["packets"] for drop in self.show("drops") if drop["packets"]}
+        return {drop["reason"]: drop["packets"] for drop in self.show("drops")[0] if drop["packets"]}
 
     def in_use(self):
         """Buffers of the packet pool that are in use: in receive rings for packets to come, in transmit rings as long as the
         driver has not looked whether they are done, and in qdiscs."""
-        return self.show("ports")[0]["pool"]["in_use"]
+        return self.ports()["p0"]["pool"]["in_use"]
 
     def links_are_up(self):
         """Waits until both links are up; false if they stay down."""
@@ -90,6 +99,7 @@ class Router:
         return status
 
     def again(self):
-        """Another one after this has stopped."""
+        """Another one after this has stopped, or should have."""
+        self.machine.try_shell("kill -KILL $(cat /tmp/pid); wait $(cat /tmp/pid)")
         return Router(self.machine, self.kind, self.devices)
 

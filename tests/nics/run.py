@@ -5,6 +5,7 @@ usage: run.py [--short] [--if-possible] [KIND...]; the last line is "N passed, M
 """
 
 import argparse
+import fcntl
 import os
 import signal
 import subprocess
@@ -27,7 +28,7 @@ TARGET = os.path.join(TOP, os.environ.get("CARGO_TARGET_DIR", "target"))
 # What most machines and most users have: one with several queues, one with back-pressure.
 SHORT = ["igb", "virtio"]
 # Seconds that a kind may take.
-KIND_TIMEOUT = 150
+KIND_TIMEOUT = 240
 
 
 class TimeIsUp(Exception):
@@ -65,7 +66,7 @@ def run_kind(folder, kind):
     passed = failed = 0
     for name, why, line in try_kind(folder, kind):
         passed, failed = passed + (why is None), failed + (why is not None)
-        print(f"{'FAILED ' if why else 'ok     '} {kind.name}: {name} {line}", flush=True)
+        print(f"{'FAILED ' if why else 'ok     '} {kind.name}: {name} {' '.join(line.split())}", flush=True)
     signal.alarm(0)
     return passed, failed
 
@@ -82,6 +83,10 @@ def main():
     folder = os.path.abspath(os.environ.get("NICS_DIR", f"{TOP}/target/nics"))
     # QEMU ends with this program, however that ends.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    os.makedirs(folder, exist_ok=True)
+    lock = open(f"{folder}/lock", "w", encoding="ascii")
+    # One at a time: two virtual machines get in each other's way. It is given back when this program ends.
+    fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         subprocess.run([f"{HERE}/setup.sh", folder], check=True)
     except subprocess.CalledProcessError:
@@ -89,7 +94,8 @@ def main():
             print("skipped: tests on emulated NICs: there is no QEMU with igb, and it cannot be fetched")
             print("0 passed, 0 failed")
             return False
-        raise
+        print("0 passed, 1 failed")
+        return True
     subprocess.run(["cargo", "build", "--quiet"], cwd=TOP, check=True)
     initramfs.build(folder, f"{TARGET}/debug/thruway")
 

@@ -20,7 +20,8 @@ prepare_apt() {
         || die "there is no /etc/apt/sources.list.d/debian.sources: this needs Debian 12 or later"
     sed -i 's/^Suites: *bookworm .*/& bookworm-backports/' apt/parts/debian.sources
     options=(-qq -o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$PWD/apt/parts"
-        -o "Dir::State::lists=$PWD/apt/lists" -o "Dir::Cache=$PWD/apt/cache" -o APT::Sandbox::User=root)
+        -o "Dir::State::lists=$PWD/apt/lists" -o "Dir::Cache=$PWD/apt/cache" -o APT::Sandbox::User=root
+        -o Debug::NoLocking=true)
     apt-get "${options[@]}" -o APT::Update::Error-Mode=any update || die "the package lists cannot be read"
 }
 

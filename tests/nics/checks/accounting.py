@@ -4,24 +4,21 @@ from . import check, require
 
 
 def settled(rig):
-    """The ports, the drops and the transmit queues, when nothing changes any more."""
+    """The ports, the transmit queues and the drops, when nothing changes any more."""
     last = None
 
     def still():
         nonlocal last
-        ports = rig.router.ports()
-        counters = [(port["rx"], port["tx"]) for port in ports.values()]
-        queues = {name: rig.router.queues(name) for name in ports}
-        now = (counters, rig.router.drops(), queues)
-        same, last = now == last, now
-        return ports if same else None
+        snapshot = rig.router.snapshot()
+        same, last = snapshot == last, snapshot
+        return snapshot if same else None
 
-    ports = rig.router.wait_for(still)
-    require(ports, "the counters do not settle")
-    return ports, rig.router.drops(), {name: rig.router.queues(name) for name in ports}
+    snapshot = rig.router.wait_for(still)
+    require(snapshot, "the counters do not settle")
+    return snapshot
 
 
-def require_conserved(ports, drops, queues):
+def require_conserved(ports, queues, drops):
     """What came in was sent, is counted as dropped, or waits."""
     received, sent = (sum(port[way]["packets"] for port in ports.values()) for way in ("rx", "tx"))
     waiting = sum(queue["backlog"]["packets"] for of_port in queues.values() for queue in of_port)
@@ -33,7 +30,7 @@ def require_conserved(ports, drops, queues):
 
 @check("counters agree with the wires and add up")
 def counters(rig):
-    ports, drops, queues = settled(rig)
+    ports, queues, drops = settled(rig)
     for wire, (name, port) in zip(rig.wires, ports.items()):
         rx, tx = port["rx"], port["tx"]
         require([rx["packets"], rx["bytes"]] == wire.sent, f"{name} received {rx}, the host sent {wire.sent}")
@@ -46,4 +43,4 @@ def counters(rig):
             given = sum(queue["sent"][what] for queue in queues[name])
             ways = sum(queue[way][what] for queue in queues[name] for way in ("bypassed", "queued"))
             require(given == tx[what] == ways, f"{name}: {given} {what} given to the device, {ways} on their way to it: {tx}")
-    return require_conserved(ports, drops, queues)
+    return require_conserved(ports, queues, drops)
