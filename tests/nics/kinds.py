@@ -12,7 +12,7 @@ class Kind:
     model: str
     # The PMD that must drive it.
     driver: str
-    # Each is behind a PCIe root port of its own; without, igb's registers are not where the guest looks.
+    # Each is behind a PCIe root port of its own: igb's virtual functions take slots of the bus that it is on.
     root_port: bool = False
     # Receive queues, which are as many as the transmit queues and the workers.
     queues: int = 1

@@ -1,6 +1,8 @@
 """Counters agree with each other and with the wires."""
 
-from . import check, require
+import frames
+
+from . import check, exchange, require
 
 
 def settled(rig):
@@ -44,3 +46,22 @@ def counters(rig):
             ways = sum(queue[way][what] for queue in queues[name] for way in ("bypassed", "queued"))
             require(given == tx[what] == ways, f"{name}: {given} {what} given to the device, {ways} on their way to it: {tx}")
     return require_conserved(ports, queues, drops)
+
+
+@check("does not forward frames for other stations, whether the NIC filters them or not")
+def others(rig):
+    count = 10
+    before, _, dropped_before = settled(rig)
+    for address in (b"\x52\x54\0\0\0\x77", b"\xff" * 6, b"\x01\0\x5e\0\0\x05"):
+        for number in range(count):
+            rig.wires[0].send(address + frames.frame(frames.IPV4, 0, number, 100)[6:])
+    # What comes behind them comes alone.
+    sent = [frames.frame(frames.IPV4, 0, number, 300) for number in range(count)]
+    received = exchange(rig, 0, sent)
+    require(sorted(received) == sorted(frames.routed(frame, 0) for frame in sent), f"{len(received)} frames came")
+    ports, queues, drops = settled(rig)
+    require_conserved(ports, queues, drops)
+    reached = ports["p0"]["rx"]["packets"] - before["p0"]["rx"]["packets"] - count
+    counted = {reason: drops[reason] - dropped_before.get(reason, 0) for reason in ("not_our_mac", "group_mac") if reason in drops}
+    require(reached == sum(counted.values()), f"{reached} reached Thruway, which counted {counted}")
+    return f"{reached} of {3 * count} reached Thruway"
