@@ -5,6 +5,7 @@ its folder of drivers and by its libraries' names.
 """
 
 import glob
+import lzma
 import os
 import re
 import stat
@@ -15,7 +16,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 DRIVERS = ["bus_pci", "bus_vdev", "mempool_ring", "net_e1000", "net_ring", "net_virtio", "net_vmxnet3"]
 MODULES = ["uio", "uio_pci_generic"]
 FOLDERS = ["dev", "etc", "mnt", "proc", "run", "sys", "tmp", "var"]
-LINKS = {"/lib": "usr/lib", "/lib64": "usr/lib64", "/bin": "usr/bin", "/sbin": "usr/bin", "/usr/sbin": "bin", "/var/run": "/run"}
+LINKS = {
+    "/bin": "usr/bin",
+    "/lib": "usr/lib",
+    "/lib64": "usr/lib64",
+    "/sbin": "usr/bin",
+    "/usr/sbin": "bin",
+    "/var/run": "/run",
+}
 
 
 class Tree:
@@ -107,8 +115,8 @@ def build(folder, thruway):
     tree.file("/usr/bin/busybox", read(f"{folder}/busybox/bin/busybox"))
     for module in MODULES:
         (path,) = glob.glob(f"{folder}/kernel/**/drivers/uio/{module}.ko*", recursive=True)
-        content = subprocess.run(["xz", "-dc", path], capture_output=True, check=True).stdout if path.endswith(".xz") else read(path)
-        tree.file(f"/modules/{module}.ko", content)
+        content = read(path)
+        tree.file(f"/modules/{module}.ko", lzma.decompress(content) if path.endswith(".xz") else content)
     tree.file("/init", read(f"{HERE}/guest/init.sh"))
     with open(f"{folder}/initramfs.cpio", "wb") as target:
         target.write(tree.archive())

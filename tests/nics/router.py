@@ -76,8 +76,8 @@ class Router:
         return {drop["reason"]: drop["packets"] for drop in self.show("drops")[0] if drop["packets"]}
 
     def in_use(self):
-        """Buffers of the packet pool that are in use: in receive rings for packets to come, in transmit rings as long as the
-        driver has not looked whether they are done, and in qdiscs."""
+        """Buffers of the packet pool in use: in receive rings for packets to come, in transmit rings as long as
+        the driver has not looked whether they are done, and in qdiscs."""
         return self.ports()["p0"]["pool"]["in_use"]
 
     def links_are_up(self):

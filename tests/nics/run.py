@@ -48,6 +48,8 @@ def try_kind(folder, kind):
                     remark, why = check.run(rig) or "", None
                 except CheckFailed as failure:
                     remark, why = "", str(failure)
+                except (LookupError, ValueError) as error:
+                    remark, why = "", repr(error)
                 done += 1
                 yield check.name, why, f"({time.monotonic() - began:.1f} s) {why or remark}"
     except (GuestError, TimeIsUp, OSError) as error:

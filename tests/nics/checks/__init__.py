@@ -1,5 +1,5 @@
-"""What is checked on each kind of NIC, in the order in which it is: one virtual machine and one run of Thruway serve them
-all.
+"""What is checked on each kind of NIC, in the order in which it is: one virtual machine serves all checks, and one run
+of Thruway all but the last.
 
 A check is a function of the rig. It raises `CheckFailed`, by `require`, and returns a remark or nothing.
 """

@@ -44,7 +44,8 @@ def counters(rig):
         for what in ("packets", "bytes"):
             given = sum(queue["sent"][what] for queue in queues[name])
             ways = sum(queue[way][what] for queue in queues[name] for way in ("bypassed", "queued"))
-            require(given == tx[what] == ways, f"{name}: {given} {what} given to the device, {ways} on their way to it: {tx}")
+            text = f"{name}: {given} {what} given to the device, {ways} were on their way to it: {tx}"
+            require(given == tx[what] == ways, text)
     return require_conserved(ports, queues, drops)
 
 
@@ -62,6 +63,7 @@ def others(rig):
     ports, queues, drops = settled(rig)
     require_conserved(ports, queues, drops)
     reached = ports["p0"]["rx"]["packets"] - before["p0"]["rx"]["packets"] - count
-    counted = {reason: drops[reason] - dropped_before.get(reason, 0) for reason in ("not_our_mac", "group_mac") if reason in drops}
-    require(reached == sum(counted.values()), f"{reached} reached Thruway, which counted {counted}")
+    reasons = ("not_our_mac", "group_mac")
+    counted = sum(drops.get(reason, 0) - dropped_before.get(reason, 0) for reason in reasons)
+    require(reached == counted, f"{reached} reached Thruway, which counted {counted}")
     return f"{reached} of {3 * count} reached Thruway"

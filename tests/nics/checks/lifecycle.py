@@ -123,13 +123,17 @@ def ends(rig):
     return "received {}, sent {}, dropped {}".format(*totals)
 
 
-@check("ends while the device is full, with its books balanced and no buffer lost", applies=lambda kind: kind.back_pressure)
+@check(
+    "ends while the device is full, with its books balanced and no buffer lost",
+    applies=lambda kind: kind.back_pressure,
+)
 def ends_while_full(rig):
     rig.router = rig.router.again()
     count = fill(rig)
     waits = sum(queue["backlog"]["packets"] for queue in rig.router.queues("p1"))
     totals = end(rig)
-    require(totals == (count, count - waits, waits), f"received, sent and dropped are {totals}; {waits} of {count} waited")
+    expected = (count, count - waits, waits)
+    require(totals == expected, f"received, sent and dropped are {totals}, expected {expected}")
     return f"received {count}, dropped {waits} that waited"
 
 
