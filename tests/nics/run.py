@@ -53,8 +53,10 @@ def try_kind(folder, kind):
                 done += 1
                 yield check.name, why, f"({time.monotonic() - began:.1f} s) {why or remark}"
     except (GuestError, TimeIsUp, OSError) as error:
+        why = f"{type(error).__name__}: {error}"
         for check in checks[done:]:
-            yield check.name, str(error), f"{type(error).__name__}: {error}"
+            yield check.name, why, why
+            why = "not tried after that"
 
 
 def run_kind(folder, kind):
