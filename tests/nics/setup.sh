@@ -12,6 +12,8 @@ die() {
     exit 1
 }
 
+[ "$(uname -m)" = x86_64 ] || die "the guest's kernel and drivers are for x86-64 machines, this is $(uname -m)"
+
 # The machine's package sources, with backports where it is Debian 12, and lists of our own.
 prepare_apt() {
     rm -rf apt
