@@ -70,7 +70,8 @@ fn json_has_the_keys_of_the_contract() {
         (
             "ports",
             "name device driver mac mtu admin link.up link.speed_mbps addresses rx.packets rx.bytes rx.missed \
-             rx.errors rx.no_mbuf tx.packets tx.bytes tx.dropped tx.errors tx_completion",
+             rx.errors rx.no_mbuf tx.packets tx.bytes tx.dropped tx.errors tx_completion pool.buffers \
+             pool.in_use",
         ),
         (
             "queues",

@@ -37,6 +37,8 @@ pub struct PortReport {
     pub tx: PortTx,
     /// How it is known that a packet has left.
     pub tx_completion: TxCompletion,
+    /// The packet pool of its NUMA node, which ports on the same node share.
+    pub pool: PoolReport,
 }
 
 /// Whether a port is meant to carry traffic.
@@ -84,6 +86,15 @@ pub struct PortTx {
     pub dropped: u64,
     /// Packets the device failed to send.
     pub errors: u64,
+}
+
+/// A packet pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolReport {
+    /// Buffers there are.
+    pub buffers: u64,
+    /// Buffers that are out now: in packets and queues, or kept by a driver for packets to come. Not a counter.
+    pub in_use: u64,
 }
 
 /// How it is known that a packet has left the device.

@@ -240,6 +240,7 @@ impl Forwarder for Running {
                     errors: stats.tx_errors,
                 },
                 tx_completion: tx_completion(&active.info.driver),
+                pool: active.pool(),
             })
         };
         self.config.ports.iter().zip(&self.ports).enumerate().map(report).collect()

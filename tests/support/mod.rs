@@ -81,6 +81,7 @@ impl Forwarder for Fake {
                 rx: PortRx { packets, bytes: 64 * packets, ..PortRx::default() },
                 tx: PortTx { packets, bytes: 64 * packets, ..PortTx::default() },
                 tx_completion: TxCompletion::DescriptorStatus,
+                pool: PoolReport { buffers: 4096, in_use: 1024 },
             })
             .into())
     }
