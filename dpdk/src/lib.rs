@@ -34,6 +34,7 @@ pub mod clock;
 pub mod eal;
 pub mod error;
 mod life;
+pub mod list;
 pub mod mbuf;
 pub mod mempool;
 mod messages;
@@ -43,6 +44,7 @@ pub mod port;
 pub mod queue;
 pub mod ring;
 pub mod ring_bench;
+pub mod segmentation;
 pub mod stats;
 pub mod thread;
 

@@ -21,6 +21,8 @@ impl RxOffloads {
     pub const UDP_CHECKSUM: Self = Self(sys::SHIM_RX_OFFLOAD_UDP_CKSUM);
     /// The device checks TCP checksums.
     pub const TCP_CHECKSUM: Self = Self(sys::SHIM_RX_OFFLOAD_TCP_CKSUM);
+    /// The device merges TCP packets of a flow ([`crate::Mbuf::merged_segment_size`]).
+    pub const TCP_MERGING: Self = Self(sys::SHIM_RX_OFFLOAD_TCP_LRO);
     /// The device spreads a frame over several packet buffers when it does not fit one.
     pub const SCATTER: Self = Self(sys::SHIM_RX_OFFLOAD_SCATTER);
     /// The device leaves its hash in the packet.
