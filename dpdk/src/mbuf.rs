@@ -232,8 +232,8 @@ impl Mbuf {
         };
         let Some(pkt_len) = self.pkt_len().checked_add(u32::from(length)) else { return Err(no_room) };
         let last = self.last_segment();
-        // SAFETY: the last segment belongs to the packet, which is owned and no list, or it would have no room for one
-        // byte and `length` be 0. Behind its data are `length` bytes of its buffer.
+        // SAFETY: the segment belongs to the packet, which is owned; behind its data are at least `length` bytes of its
+        // buffer.
         unsafe {
             let data_len = layout::data_len(last);
             let place = layout::buf_addr(last).add(usize::from(layout::data_off(last)) + usize::from(data_len));

@@ -188,3 +188,76 @@ impl Source<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::ManuallyDrop;
+    use std::ptr::NonNull;
+
+    /// Room for DPDK's structure.
+    #[repr(align(64))]
+    struct Structure {
+        _words: [u64; 16],
+    }
+
+    /// A packet without a buffer, of which only fields are asked.
+    fn fields(of: &mut Structure) -> ManuallyDrop<Mbuf> {
+        // SAFETY: the structure is nobody else's, and is not given back to a pool.
+        ManuallyDrop::new(unsafe { Mbuf::from_raw(NonNull::from(of).cast()) })
+    }
+
+    const REQUEST: Request = Request { is_ipv4: true, l2_len: 14, l3_len: 20, l4_len: 32, work: Work::CutTcp(1448) };
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn a_request_is_where_drivers_look_for_it() {
+        let mut structure = Structure { _words: [0; 16] };
+        let mut packet = fields(&mut structure);
+        let kept = 1 << 62 | 1 << 1;
+        // SAFETY: the structure is this test's.
+        unsafe { layout::set_ol_flags(packet.raw(), kept) };
+        let mut ask = |request: Request| {
+            assert!(packet.request(&request));
+            // SAFETY: as above.
+            (packet.ol_flags(), unsafe { layout::tx_offload(packet.raw()) })
+        };
+        // Bits as the documentation of DPDK's mbufs numbers them.
+        let (tcp_seg, ip, tcp, udp, v4, v6) = (1 << 50, 1 << 54, 1 << 52, 3 << 52, 1 << 55, 1 << 56);
+        let lengths = 14 | 20 << 7 | 32 << 16;
+        assert_eq!(ask(REQUEST), (kept | tcp_seg | ip | tcp | v4, lengths | 1448 << 24));
+        let six = Request { is_ipv4: false, l3_len: 40, ..REQUEST };
+        assert_eq!(ask(six), (kept | tcp_seg | tcp | v6, 14 | 40 << 7 | 32 << 16 | 1448 << 24));
+        assert_eq!(ask(Request { work: Work::TcpChecksum, ..REQUEST }), (kept | tcp | v4, lengths));
+        assert_eq!(ask(Request { work: Work::UdpChecksum, ..REQUEST }), (kept | udp | v4, lengths));
+    }
+
+    #[test]
+    fn requests_out_of_range_are_refused() {
+        let mut structure = Structure { _words: [0; 16] };
+        let mut packet = fields(&mut structure);
+        for wrong in [
+            Request { l2_len: 128, ..REQUEST },
+            Request { l3_len: 512, ..REQUEST },
+            Request { work: Work::CutTcp(0), ..REQUEST },
+        ] {
+            assert!(!packet.request(&wrong), "{wrong:?}");
+        }
+        assert_eq!(packet.ol_flags(), 0);
+        assert!(packet.request(&Request { l2_len: 127, l3_len: 511, ..REQUEST }));
+    }
+
+    #[test]
+    fn the_marks_of_a_device_are_read() {
+        let mut structure = Structure { _words: [0; 16] };
+        let packet = fields(&mut structure);
+        assert_eq!(packet.merged_segment_size(), None);
+        // SAFETY: the structure is this test's.
+        unsafe {
+            layout::set_ol_flags(packet.raw(), 1 << 16 | 1 << 8);
+            layout::set_tx_offload(packet.raw(), 1448 << sys::SHIM_MBUF_TSO_SEGSZ_OFS | 3);
+        }
+        assert_eq!(packet.merged_segment_size(), Some(1448));
+        assert_eq!(packet.transport_checksum(), crate::ChecksumStatus::Good);
+    }
+}

@@ -46,6 +46,9 @@ pub struct Frame<'a> {
     pub frame_len: u32,
     /// What is known of the TCP checksum.
     pub transport_checksum: TransportChecksum,
+    /// Whether a device or a peer has merged it from several packets: its length is that of none that came in, so it stays
+    /// alone.
+    pub is_merged: bool,
 }
 
 /// What is known of the checksum of a TCP packet.
@@ -169,7 +172,7 @@ fn member(packet: &Frame<'_>, headers: &Headers) -> Option<Member> {
     let frame = packet.first_segment;
     let payload_len = (L3 + headers.packet_len).checked_sub(headers.payload?)?;
     let whole = frame.len() == packet.frame_len as usize && frame.len() == L3 + headers.packet_len;
-    if payload_len == 0 || !whole {
+    if payload_len == 0 || !whole || packet.is_merged {
         return None;
     }
     let (hops, flags_are_plain) = match headers.version {

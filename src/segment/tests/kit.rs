@@ -136,6 +136,7 @@ pub fn grouped(frames: &[Vec<u8>]) -> Groups {
         } else {
             TransportChecksum::Unproven
         },
+        is_merged: false,
     })
 }
 

@@ -207,8 +207,24 @@ fn padding_and_chains_are_not_merged_and_close() {
         first_segment: &frames[i][..frames[i].len() - usize::from(i == 1)],
         frame_len: frames[i].len() as u32,
         transport_checksum: TransportChecksum::Good,
+        is_merged: false,
     });
     assert_eq!(chained.leaders(), [0, 1, 2]);
+}
+
+#[test]
+fn what_came_in_merged_is_not_merged_again() {
+    let first = spec(false, false);
+    let frames = [first.frame(), first.next().frame(), first.next().next().frame()];
+    for merged in 0..3 {
+        let groups = group(3, |i| Frame {
+            first_segment: &frames[i],
+            frame_len: frames[i].len() as u32,
+            transport_checksum: TransportChecksum::Good,
+            is_merged: i == merged,
+        });
+        assert_eq!(groups.leaders(), [[0, 1, 1], [0, 1, 2], [0, 0, 2]][merged]);
+    }
 }
 
 #[test]
