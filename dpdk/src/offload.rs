@@ -40,6 +40,9 @@ impl TxOffloads {
     pub const TCP_SEGMENTATION: Self = Self(sys::SHIM_TX_OFFLOAD_TCP_TSO);
     /// The device sends packets of several segments.
     pub const MULTI_SEGMENT: Self = Self(sys::SHIM_TX_OFFLOAD_MULTI_SEGS);
+    /// All that a device needs to cut a chain into TCP packets.
+    pub const TCP_CUTTING: Self =
+        Self(Self::TCP_SEGMENTATION.0 | Self::TCP_CHECKSUM.0 | Self::IPV4_CHECKSUM.0 | Self::MULTI_SEGMENT.0);
     /// The device may take it that all packets of a queue are of one pool and have one reference. Never used: packets
     /// of every port's pool leave by any queue.
     pub const FAST_FREE: Self = Self(sys::SHIM_TX_OFFLOAD_MBUF_FAST_FREE);

@@ -16,7 +16,7 @@ fn flow(number: usize) -> Spec {
         ports: (number as u16, 80),
         id: [100, 0xfffa][number / 4 % 2],
         sequence: [5, u32::MAX - 900][number / 2 % 2],
-        dont_fragment: number % 3 != 0,
+        dont_fragment: !number.is_multiple_of(3),
         ..spec(number % 2 == 1, number % 4 == 2)
     }
 }
