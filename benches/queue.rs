@@ -1,11 +1,11 @@
-//! Enqueueing and dequeueing on one core, in bulks of 1, 8 and 32: the ring, and crossbeam's `ArrayQueue`. `thruway bench queue`
-//! measures on several cores, and beside DPDK's ring.
+//! Enqueueing and dequeueing on one core, in bulks of 1, 8 and 32: the ring, also with one producer only, and crossbeam's
+//! `ArrayQueue`. `thruway bench queue` measures on several cores, and beside DPDK's ring.
 
 use arrayvec::ArrayVec;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use crossbeam_queue::ArrayQueue;
 use std::hint::black_box;
-use thruway::queue::Ring;
+use thruway::queue::{Producer, Ring};
 
 const CAPACITY: usize = 1024;
 
@@ -19,6 +19,15 @@ fn one_core(criterion: &mut Criterion) {
             let mut burst = boxes();
             bencher.iter(|| {
                 ring.enqueue(black_box(&mut burst));
+                consumer.dequeue(&mut burst, 32);
+            });
+            assert_eq!(burst.len() as u64, bulk);
+        });
+        let (mut producer, mut consumer) = Producer::new(CAPACITY).expect("the capacity is small");
+        group.bench_function(BenchmarkId::new("ring of one producer", bulk), |bencher| {
+            let mut burst = boxes();
+            bencher.iter(|| {
+                producer.enqueue(black_box(&mut burst));
                 consumer.dequeue(&mut burst, 32);
             });
             assert_eq!(burst.len() as u64, bulk);

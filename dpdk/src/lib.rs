@@ -31,6 +31,7 @@
 //! ```
 
 pub mod clock;
+pub mod completion;
 pub mod eal;
 pub mod error;
 mod life;
@@ -48,6 +49,7 @@ pub mod segmentation;
 pub mod stats;
 pub mod thread;
 
+pub use completion::Held;
 pub use eal::Eal;
 pub use error::{EalError, PoolError, PortError, RingError};
 pub use mbuf::{ChecksumStatus, Mbuf};

@@ -325,6 +325,10 @@ impl Mbuf {
     pub(crate) fn raw(&self) -> *mut rte_mbuf {
         self.0.as_ptr()
     }
+
+    pub(crate) fn non_null(&self) -> NonNull<rte_mbuf> {
+        self.0
+    }
 }
 
 impl Drop for Mbuf {

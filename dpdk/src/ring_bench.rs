@@ -65,12 +65,13 @@ pub struct Ring {
 // SAFETY: the memory is the ring's own, and it is used through a mutable reference, or by an end that has one.
 unsafe impl Send for Ring {}
 
-/// Where a bulk of numbers is taken from or put to.
-type Burst = [*mut c_void; MAX_BULK];
+/// Where a bulk of numbers is taken from or put to: at the start of a cache line, wherever the stack is.
+#[repr(align(64))]
+struct Burst([*mut c_void; MAX_BULK]);
 
 /// Even numbers other than 0, as addresses are.
 fn burst() -> Burst {
-    std::array::from_fn(|index| ptr::without_provenance_mut((index + 1) << 7))
+    Burst(std::array::from_fn(|index| ptr::without_provenance_mut((index + 1) << 7)))
 }
 
 /// A bulk's size as C takes it, within what a [`Burst`] has.
@@ -119,7 +120,7 @@ impl Ring {
     pub fn pass(&mut self, bulk: usize, times: u64) -> u64 {
         let (mut burst, single) = (burst(), self.is_single());
         // SAFETY: the ring is alive and nobody else's meanwhile; the burst has room for the bulk.
-        unsafe { dpdk_sys::ring_bench_pass(self.raw.as_ptr(), single, burst.as_mut_ptr(), size(bulk), times) }
+        unsafe { dpdk_sys::ring_bench_pass(self.raw.as_ptr(), single, burst.0.as_mut_ptr(), size(bulk), times) }
     }
 
     /// One producer and one consumer, each for a thread.
@@ -134,7 +135,7 @@ impl Ring {
         loop {
             // SAFETY: as for `pass`; an `rte_mbuf` is only pointed to.
             let taken = unsafe {
-                dpdk_sys::shim_ring_dequeue_burst(self.raw.as_ptr(), burst.as_mut_ptr().cast(), MAX_BULK as u32)
+                dpdk_sys::shim_ring_dequeue_burst(self.raw.as_ptr(), burst.0.as_mut_ptr().cast(), MAX_BULK as u32)
             };
             if taken == 0 {
                 return drained;
@@ -173,7 +174,7 @@ impl Producer<'_> {
     /// Puts bulks into the ring until the flag is set, each as a whole.
     pub fn produce(&mut self, bulk: usize, stop: &AtomicBool) -> Counts {
         let (mut counts, mut burst) = (no_counts(), burst());
-        let (burst, stop) = (burst.as_mut_ptr(), stop.as_ptr());
+        let (burst, stop) = (burst.0.as_mut_ptr(), stop.as_ptr());
         // SAFETY: the ring is alive, and this is its only producer. The burst has room for the bulk. C reads the flag as an
         // atomic.
         unsafe {
@@ -188,7 +189,7 @@ impl Consumer<'_> {
     /// Takes bulks, or what there is of one, out of the ring until the flag is set.
     pub fn consume(&mut self, bulk: usize, stop: &AtomicBool) -> Counts {
         let (mut counts, mut burst) = (no_counts(), burst());
-        let (burst, stop) = (burst.as_mut_ptr(), stop.as_ptr());
+        let (burst, stop) = (burst.0.as_mut_ptr(), stop.as_ptr());
         // SAFETY: as for `produce`, with this as the only consumer.
         unsafe {
             let (ring, single) = (self.0.raw.as_ptr(), self.0.single);
@@ -232,7 +233,7 @@ impl SharedRing {
         // SAFETY: the ring is alive, and any number of threads may be in here. The burst has room for the bulk, and the
         // train for 32 items. C uses flag and lock as atomics, and dequeues while it has the lock.
         unsafe {
-            let (burst, train) = (burst.as_mut_ptr(), train.as_mut_ptr());
+            let (burst, train) = (burst.0.as_mut_ptr(), train.0.as_mut_ptr());
             dpdk_sys::ring_bench_share(ring, lock, train, burst, size(bulk), stop.as_ptr(), &mut counts);
         }
         counts.into()

@@ -22,7 +22,7 @@ const FUNCTIONS: &str = "(shim|ring_bench)_.*\
     |rte_ring_(create|free|init|get_memsize)|rte_eth_from_rings\
     |rte_eth_find_next|rte_eth_dev_(info_get|get_name_by_port|socket_id|configure|start|stop|close)\
     |rte_eth_dev_(get_mtu|set_mtu|adjust_nb_rx_tx_desc|default_mac_addr_set)\
-    |rte_eth_(rx|tx)_queue_setup|rte_eth_macaddr_get|rte_eth_promiscuous_(enable|disable)\
+    |rte_eth_(rx|tx)_queue_setup|rte_eth_tx_done_cleanup|rte_eth_macaddr_get|rte_eth_promiscuous_(enable|disable)\
     |rte_eth_stats_get|rte_eth_xstats_get(_names)?";
 
 const TYPES: &str =

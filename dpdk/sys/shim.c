@@ -121,6 +121,11 @@ uint16_t shim_tx_prepare(uint16_t port, uint16_t queue, struct rte_mbuf **packet
 	return rte_eth_tx_prepare(port, queue, packets, count);
 }
 
+int shim_tx_descriptor_status(uint16_t port, uint16_t queue, uint16_t offset)
+{
+	return rte_eth_tx_descriptor_status(port, queue, offset);
+}
+
 int shim_link_get_nowait(uint16_t port, struct shim_link *link)
 {
 	struct rte_eth_link state;
@@ -147,6 +152,16 @@ void shim_mbuf_free(struct rte_mbuf *packet)
 void shim_mbuf_free_segment(struct rte_mbuf *segment)
 {
 	rte_pktmbuf_free_seg(segment);
+}
+
+void shim_mbuf_hold(struct rte_mbuf *segment)
+{
+	rte_mbuf_refcnt_update(segment, 1);
+}
+
+unsigned int shim_mbuf_references(const struct rte_mbuf *segment)
+{
+	return rte_mbuf_refcnt_read(segment);
 }
 
 int shim_mbuf_chain(struct rte_mbuf *head, struct rte_mbuf *tail)

@@ -30,11 +30,14 @@ int shim_eal_init(int count, char **arguments);
 uint16_t shim_rx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t count);
 uint16_t shim_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t count);
 uint16_t shim_tx_prepare(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t count);
+int shim_tx_descriptor_status(uint16_t port, uint16_t queue, uint16_t offset);
 int shim_link_get_nowait(uint16_t port, struct shim_link *link);
 
 int shim_mbuf_alloc_bulk(struct rte_mempool *pool, struct rte_mbuf **packets, unsigned int count);
 void shim_mbuf_free(struct rte_mbuf *packet);
 void shim_mbuf_free_segment(struct rte_mbuf *segment);
+void shim_mbuf_hold(struct rte_mbuf *segment);
+unsigned int shim_mbuf_references(const struct rte_mbuf *segment);
 int shim_mbuf_chain(struct rte_mbuf *head, struct rte_mbuf *tail);
 
 unsigned int shim_ring_enqueue_burst(struct rte_ring *ring, struct rte_mbuf **packets, unsigned int count);
@@ -43,6 +46,7 @@ unsigned int shim_ring_count(const struct rte_ring *ring);
 unsigned int shim_ring_capacity(const struct rte_ring *ring);
 
 /* Macros that bindgen cannot evaluate. */
+static const int SHIM_TX_DESC_DONE = RTE_ETH_TX_DESC_DONE;
 static const uint64_t SHIM_RX_OFFLOAD_IPV4_CKSUM = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
 static const uint64_t SHIM_RX_OFFLOAD_SCATTER = RTE_ETH_RX_OFFLOAD_SCATTER;
 static const uint64_t SHIM_RX_OFFLOAD_RSS_HASH = RTE_ETH_RX_OFFLOAD_RSS_HASH;

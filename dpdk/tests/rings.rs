@@ -208,3 +208,35 @@ fn rings_and_ports_refuse_what_cannot_be() {
     assert!(Port::from_rings("twice", vec![rx], vec![tx]).is_err());
     drop((first, to, from));
 }
+
+#[test]
+fn a_held_packet_tells_when_it_was_given_up() {
+    let (pool, port, _to_port, mut from_port) = wire("held", 64);
+    let mut tx = port.take_tx_queue(0).unwrap();
+    let mut burst: ArrayVec<Mbuf, 2> = ArrayVec::new();
+    burst.push(chain(&pool, &[b"head", b"tail"]));
+    let held = burst[0].hold();
+    assert_eq!(tx.transmit(&mut burst), 1);
+    assert!(!held.is_released(), "it is on its way");
+    assert_eq!(from_port.dequeue(&mut burst), 1);
+    assert_eq!(all_bytes(&burst), [b"headtail"]);
+    burst.clear();
+    assert!(held.is_released());
+    assert_eq!(pool.in_use(), 1, "the tail is free");
+    drop(held);
+    assert_eq!(pool.in_use(), 0);
+
+    // The other way round.
+    let packet = packet(&pool, b"one");
+    drop(packet.hold());
+    assert_eq!(pool.in_use(), 1);
+    drop(packet);
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn rings_know_nothing_of_descriptors() {
+    let (_pool, port, _to_port, _from_port) = wire("descriptors", 64);
+    let mut tx = port.take_tx_queue(0).unwrap();
+    assert_eq!((tx.descriptor_done(0), tx.clean_up()), (None, None));
+}

@@ -16,7 +16,13 @@ pub struct Deferred {
     /// Those scheduled before this turn: what is scheduled in the course of it waits for the next.
     running: Vec<usize>,
     retries: Vec<Retry>,
+    /// Those whose devices are to be looked after.
+    tended: Vec<usize>,
+    turns: u32,
 }
+
+/// How many turns a device is left alone for: a few microseconds of an idle core.
+const TEND_EVERY: u32 = 64;
 
 /// A queue whose device this core has found full.
 #[derive(Clone, Copy, Debug)]
@@ -32,10 +38,11 @@ impl Deferred {
     /// For the core that has the counters `slot`, which no other may have, and `queues` queues.
     pub fn new(slot: usize, queues: usize) -> Self {
         let list = || Vec::with_capacity(queues);
-        Self { slot, scheduled: list(), running: list(), retries: Vec::with_capacity(queues) }
+        Self { slot, scheduled: list(), running: list(), retries: Vec::with_capacity(queues), tended: list(), turns: 0 }
     }
 
-    /// Runs what has been scheduled, and tries stopped devices whose time has come. Never waits.
+    /// Runs what has been scheduled, tries stopped devices whose time has come, and now and then looks after those that are
+    /// busy. Never waits.
     ///
     /// `clock` tells the time, in the unit that the roots' retry interval has, and is asked only if there is something to do; it
     /// wraps. `roots` is the list of all queues, each at the position that it was given.
@@ -43,6 +50,10 @@ impl Deferred {
     pub fn turn<K: Parts, const N: usize>(&mut self, clock: impl FnOnce() -> u64, roots: &[impl Borrow<Root<K, N>>]) {
         if !self.is_idle() {
             self.run_list(clock(), roots);
+        }
+        self.turns = self.turns.wrapping_add(1);
+        if self.turns.is_multiple_of(TEND_EVERY) && !self.tended.is_empty() {
+            self.tend_all(roots);
         }
     }
 
@@ -86,12 +97,30 @@ impl Deferred {
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn tend_all<K: Parts, const N: usize>(&mut self, roots: &[impl Borrow<Root<K, N>>]) {
+        let mut next = 0;
+        while let Some(&queue) = self.tended.get(next) {
+            if roots.get(queue).is_some_and(|root| root.borrow().tend(self)) {
+                next += 1;
+            } else {
+                self.tended.remove(next);
+            }
+        }
+    }
+
     pub(super) fn slot(&self) -> usize {
         self.slot
     }
 
     pub(super) fn schedule(&mut self, queue: usize) {
         self.scheduled.push(queue);
+    }
+
+    /// Has the device of a queue looked after from now on.
+    pub(super) fn tend(&mut self, queue: usize) {
+        self.tended.push(queue);
     }
 
     /// Has the device of a queue tried again when `interval` has passed after the next turn.

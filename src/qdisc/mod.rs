@@ -67,9 +67,37 @@ pub enum Room {
     Full,
 }
 
-/// A transmit queue of a device.
+/// A budget of bytes that is none.
+pub const NO_LIMIT: u64 = u64::MAX;
+
+/// A transmit queue of a device. It may limit the bytes that it is given before others have left.
 pub trait Device<T>: Send {
     /// Takes packets from the front of `train`, as many as there is room for, and says whether there is more. The others stay
     /// in order. Never waits.
     fn transmit<const N: usize>(&mut self, train: &mut ArrayVec<T, N>) -> Room;
+
+    /// The bytes that a train may have, not 0; or [`NO_LIMIT`]. None: nothing may be given to it, and it is asked again as one that is
+    /// full.
+    ///
+    /// A train gets packets as long as some of it is left. Asked before a train is built, not before one that has been refused
+    /// is offered again: limits do not cut what has been built.
+    #[inline(always)]
+    fn budget(&mut self) -> Option<u64> {
+        Some(NO_LIMIT)
+    }
+
+    /// After each train, with the bytes that it took of it: whether it may be given another.
+    #[inline(always)]
+    fn sent(&mut self, _bytes: u64) -> Room {
+        Room::Left
+    }
+
+    /// Whether [`Device::tend`] is to be called.
+    #[inline(always)]
+    fn is_busy(&self) -> bool {
+        false
+    }
+
+    /// Looks after what it was given, if it has been left alone for a while: frees what has left, say.
+    fn tend(&mut self) {}
 }

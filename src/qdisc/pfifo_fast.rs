@@ -2,9 +2,9 @@
 
 use arrayvec::ArrayVec;
 
-use super::Packet;
 use super::band::{Band, BandMap};
 use super::statistics::{CoreCounters, Total};
+use super::{NO_LIMIT, Packet};
 
 /// The producers' side of a band's queue. Any number of cores use it at the same time.
 pub trait BandProducer<T>: Send + Sync {
@@ -18,8 +18,14 @@ pub trait BandProducer<T>: Send + Sync {
 
 /// The consumer's side of a band's queue, which the owner of the run lock has.
 pub trait BandConsumer<T>: Send {
-    /// Appends items to `into`, at most `most` and what there is room for, and says how many. Never waits.
-    fn dequeue<const N: usize>(&mut self, into: &mut ArrayVec<T, N>, most: usize) -> usize;
+    /// Appends items to `into`, at most `most` and what there is room for, and says how many. `take` is asked about each in order;
+    /// what it says no to stays, with all behind it. Never waits.
+    fn dequeue<const N: usize>(
+        &mut self,
+        into: &mut ArrayVec<T, N>,
+        most: usize,
+        take: impl FnMut(&T) -> bool,
+    ) -> usize;
 
     /// After a dequeue that came short: whether a producer has reserved the next place without having filled it.
     ///
@@ -102,11 +108,14 @@ impl<O> Consumers<O> {
     }
 
     /// Appends packets to `train`, at most `most` and what there is room for; none from a band as long as a lower one has any.
+    ///
+    /// As long as some of the `budget` of bytes is left there is another, so that the last may exceed it.
     #[inline(always)]
     pub(super) fn dequeue<T: Packet, const N: usize>(
         &mut self,
         train: &mut ArrayVec<T, N>,
         most: usize,
+        mut budget: u64,
         mut taken: impl FnMut(Band, &[T]),
     ) where
         O: BandConsumer<T>,
@@ -114,10 +123,19 @@ impl<O> Consumers<O> {
         let length = most.min(N);
         for (band, queue) in Band::ALL.into_iter().zip(&mut self.bands) {
             let from = train.len();
-            if from >= length {
+            if from >= length || budget == 0 {
                 break;
             }
-            if queue.dequeue(train, length - from) > 0 {
+            let count = if budget == NO_LIMIT {
+                queue.dequeue(train, length - from, |_| true)
+            } else {
+                queue.dequeue(train, length - from, |packet| {
+                    let left = budget > 0;
+                    budget = budget.saturating_sub(u64::from(packet.bytes()));
+                    left
+                })
+            };
+            if count > 0 {
                 taken(band, &train[from..]);
             }
         }

@@ -45,8 +45,13 @@ impl<T: Item, P: Primitives> BandProducer<T> for Ring<T, P> {
 
 impl<T: Item, P: Primitives> BandConsumer<T> for Consumer<T, P> {
     #[inline]
-    fn dequeue<const N: usize>(&mut self, into: &mut ArrayVec<T, N>, most: usize) -> usize {
-        let count = Consumer::dequeue(self, into, most);
+    fn dequeue<const N: usize>(
+        &mut self,
+        into: &mut ArrayVec<T, N>,
+        most: usize,
+        take: impl FnMut(&T) -> bool,
+    ) -> usize {
+        let count = self.dequeue_while(into, most, take);
         // The next owner may come late: until then nothing that has been taken is to count against the limit.
         if count > 0 {
             self.publish();

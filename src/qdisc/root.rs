@@ -13,7 +13,7 @@ use super::pfifo_fast::{BandConsumer, BandProducer, Consumers, Producers, segmen
 use super::run::{Flags, Owner, RunLock};
 use super::safeguards::{LeftBehind, Safeguards};
 use super::statistics::{CoreCounters, Statistics, Total};
-use super::{Device, Packet, Room};
+use super::{Device, NO_LIMIT, Packet, Room};
 use crate::sync::{Atomic, Primitives};
 
 /// What a root is made of.
@@ -53,10 +53,13 @@ pub struct Settings {
 pub struct Root<K: Parts, const N: usize> {
     run: RunLock<State<K, N>, K::Primitives, K::Safeguards>,
     bands: Producers<K::Producer>,
-    /// 1 as long as the device is taken to be full (DRV_XOFF). Written when it stops or wakes.
+    /// 1 as long as the device is taken to be full (DRV_XOFF), or has been given what its byte limit allows (STACK_XOFF).
+    /// Written when it stops or wakes.
     ///
     /// Relaxed throughout: a wake that is not seen yet is known by the run that follows it, through the run word.
     stopped: <K::Primitives as Primitives>::Usize,
+    /// 1 as long as a core has the device on its list of those that are to be tended. Relaxed: who has it matters to nobody.
+    tended: <K::Primitives as Primitives>::Usize,
     bypass: AtomicBool,
     id: usize,
     quota: usize,
@@ -84,6 +87,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
             run: RunLock::new(state),
             bands: Producers::new([in0, in1, in2], settings.map),
             stopped: <<K::Primitives as Primitives>::Usize as Atomic>::new(0),
+            tended: <<K::Primitives as Primitives>::Usize as Atomic>::new(0),
             bypass: AtomicBool::new(settings.bypass),
             id: settings.id,
             quota: settings.quota.max(1),
@@ -107,7 +111,9 @@ impl<K: Parts, const N: usize> Root<K, N> {
         if packets.is_empty() {
             return;
         }
+        // Before a stopped device they wait in their bands, by priority, rather than on the requeue list.
         if self.bypass.load(Relaxed)
+            && !self.is_stopped()
             && let Some(owner) = self.run.bypass()
         {
             self.pass_by(owner, core, packets, bytes);
@@ -186,7 +192,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
             state.requeued.clear();
             loop {
                 let mut train = ArrayVec::<K::Packet, N>::new();
-                state.bands.dequeue(&mut train, N, |band, taken| {
+                state.bands.dequeue(&mut train, N, NO_LIMIT, |band, taken| {
                     let taken = Total::of(taken);
                     counters.bands[band as usize].purged.add(taken.packets, taken.bytes);
                 });
@@ -221,6 +227,23 @@ impl<K: Parts, const N: usize> Root<K, N> {
     pub(super) fn run_deferred(&self, core: &mut Deferred) {
         self.run.unschedule();
         self.run(core);
+    }
+
+    /// The device is to be looked after, unless somebody is sending. Whether it is to be later as well.
+    pub(super) fn tend(&self, core: &mut Deferred) -> bool {
+        let Some(mut owner) = self.run.bypass() else { return true };
+        let busy = owner.with(|state, _| {
+            state.device.tend();
+            state.device.is_busy()
+        });
+        if !busy {
+            self.tended.store(0, Relaxed);
+        }
+        if let Err(mut owner) = owner.end_bypass() {
+            owner.with(|state, flags| self.run_loop(state, &flags, core));
+            self.end(owner, core);
+        }
+        busy
     }
 
     /// The device has been left alone for a while: asks it again.
@@ -292,7 +315,12 @@ impl<K: Parts, const N: usize> Root<K, N> {
             let offered = if is_retry {
                 Total::of(&state.requeued)
             } else {
-                match self.next_train(state, flags, self.counters(core), quota) {
+                let Some(budget) = state.device.budget() else {
+                    self.stop(core);
+                    self.blocked(flags);
+                    return;
+                };
+                match self.next_train(state, flags, self.counters(core), quota, budget) {
                     Some(offered) => offered,
                     None => return,
                 }
@@ -326,12 +354,13 @@ impl<K: Parts, const N: usize> Root<K, N> {
         flags: &Flags<'_, K::Primitives>,
         counters: &CoreCounters,
         most: usize,
+        budget: u64,
     ) -> Option<Total> {
         let (mut hole_pauses, mut linger_pauses) = (K::Safeguards::HOLE_PAUSES, K::Safeguards::LINGER_PAUSES);
         let mut cleared = false;
         loop {
             let mut train = Total::default();
-            state.bands.dequeue(&mut state.requeued, most, |band, taken| {
+            state.bands.dequeue(&mut state.requeued, most, budget, |band, taken| {
                 let counters = &counters.bands[band as usize];
                 let total = Total::of(taken);
                 counters.dequeued.add(total.packets, total.bytes);
@@ -391,12 +420,26 @@ impl<K: Parts, const N: usize> Root<K, N> {
         let room = device.transmit(train);
         let left = if train.is_empty() { Total::default() } else { Total::of(train) };
         let counters = self.counters(core);
-        counters.transmitted.add(offered.packets - left.packets, offered.bytes - left.bytes);
+        let bytes = offered.bytes - left.bytes;
+        counters.transmitted.add(offered.packets - left.packets, bytes);
         counters.doorbells.add(u64::from(left.packets < offered.packets));
-        if room == Room::Full && self.stopped.swap(1, Relaxed) == 0 {
-            core.retry(self.id, self.retry_interval);
+        let limited = device.sent(bytes) == Room::Full;
+        if room == Room::Full || limited {
+            self.stop(core);
+        }
+        if device.is_busy() && self.tended.load(Relaxed) == 0 {
+            self.tended.store(1, Relaxed);
+            core.tend(self.id);
         }
         room
+    }
+
+    /// The device takes no more, and is to be asked again.
+    #[cold]
+    fn stop(&self, core: &mut Deferred) {
+        if self.stopped.swap(1, Relaxed) == 0 {
+            core.retry(self.id, self.retry_interval);
+        }
     }
 
     /// Counts the packets on the requeue list as such, and has them sent later.

@@ -58,10 +58,17 @@ struct Case {
     most: usize,
     /// Dequeues while producers run.
     turns: usize,
+    /// The producer is a [`Producer`](crate::queue::Producer), and the only one.
+    alone: bool,
 }
 
 /// Enqueues bursts; tries twice what does not fit, and leaves it then. Returns what went in.
-fn produce<P: Model>(ring: &Ring<Token<P>, P>, producer: usize, bursts: &[usize], must_fit: bool) -> Vec<usize> {
+fn produce<P: Model>(
+    enqueue: impl Fn(&mut ArrayVec<Token<P>, 16>) -> usize,
+    producer: usize,
+    bursts: &[usize],
+    must_fit: bool,
+) -> Vec<usize> {
     let (mut sequence, mut accepted) = (0, Vec::new());
     for &length in bursts {
         let mut burst = ArrayVec::<_, 16>::new();
@@ -75,7 +82,7 @@ fn produce<P: Model>(ring: &Ring<Token<P>, P>, producer: usize, bursts: &[usize]
                 P::spin_loop();
             }
             let left = sequence - burst.len();
-            let count = ring.enqueue(&mut burst);
+            let count = enqueue(&mut burst);
             accepted.extend(left..left + count);
             if burst.is_empty() {
                 break;
@@ -86,7 +93,7 @@ fn produce<P: Model>(ring: &Ring<Token<P>, P>, producer: usize, bursts: &[usize]
 }
 
 fn run<P: Model>(case: Case, prepare: impl Fn(&Shared<Token<P>, P>)) {
-    let (ring, mut consumer) = Ring::<Token<P>, P>::with(case.capacity, 0, None).expect("a capacity");
+    let (ring, mut consumer) = Ring::<Token<P>, P>::with(case.capacity, 0, MANY, None).expect("a capacity");
     consumer.interval = case.interval;
     prepare(&ring.shared);
     let total: usize = case.bursts.iter().copied().flatten().sum();
@@ -95,7 +102,13 @@ fn run<P: Model>(case: Case, prepare: impl Fn(&Shared<Token<P>, P>)) {
     let ends: Vec<_> = (0..case.bursts.len())
         .map(|producer| {
             let ring = ring.clone();
-            P::spawn(move || produce(&ring, producer, case.bursts[producer], must_fit))
+            P::spawn(move || {
+                let enqueue = |items: &mut ArrayVec<_, 16>| match case.alone {
+                    true => ring.shared.enqueue(items, Shared::reserve_alone),
+                    false => ring.enqueue(items),
+                };
+                produce::<P>(enqueue, producer, case.bursts[producer], must_fit)
+            })
         })
         .collect();
     let mut taken = ArrayVec::<_, 64>::new();
@@ -123,16 +136,26 @@ fn holds(preemptions: usize, case: Case) {
     check(preemptions, move || run::<Loom>(case, |_| ()));
 }
 
-const TWO_LAPS: Case = Case { capacity: 2, interval: 1, bursts: &[&[1, 1, 1, 1]], most: 2, turns: 4 };
+const TWO_LAPS: Case = Case { capacity: 2, interval: 1, bursts: &[&[1, 1, 1, 1]], most: 2, turns: 4, alone: false };
+const ALONE: Case = Case { alone: true, ..TWO_LAPS };
 /// One producer goes where the other has been.
-const ONE_SLOT: Case = Case { capacity: 1, interval: 1, bursts: &[&[1], &[1]], most: 1, turns: 2 };
+const ONE_SLOT: Case = Case { capacity: 1, interval: 1, bursts: &[&[1], &[1]], most: 1, turns: 2, alone: false };
 /// One producer goes by what the other has read.
-const SHARED_BOUND: Case = Case { capacity: 2, interval: 1, bursts: &[&[1, 1, 1], &[1]], most: 2, turns: 2 };
-const TWO_PRODUCERS: Case = Case { capacity: 2, interval: 1, bursts: &[&[1, 1], &[1]], most: 2, turns: 3 };
+const SHARED_BOUND: Case =
+    Case { capacity: 2, interval: 1, bursts: &[&[1, 1, 1], &[1]], most: 2, turns: 2, alone: false };
+const TWO_PRODUCERS: Case =
+    Case { capacity: 2, interval: 1, bursts: &[&[1, 1], &[1]], most: 2, turns: 3, alone: false };
 
 #[test]
 fn one_producer_goes_round_three_times() {
     holds(3, Case { bursts: &[&[1, 1, 1, 1, 1, 1]], ..TWO_LAPS });
+}
+
+#[test]
+fn a_producer_that_is_alone_goes_round() {
+    holds(3, Case { bursts: &[&[1, 1, 1, 1, 1, 1]], ..ALONE });
+    holds(3, Case { capacity: 1, bursts: &[&[1, 1, 1]], ..ALONE });
+    holds(2, Case { capacity: 4, interval: 2, bursts: &[&[2, 3, 2]], most: 4, ..ALONE });
 }
 
 #[test]
@@ -164,9 +187,11 @@ fn three_producers_race_for_two_slots() {
 #[test]
 fn every_ordering_is_needed() {
     type Weaken = fn(&Shared<Token<Loom>, Loom>);
-    let orderings: [(&str, Case, Weaken); 6] = [
+    let orderings: [(&str, Case, Weaken); 8] = [
         ("slot stores", TWO_PRODUCERS, |shared| shared.slots.all().iter().for_each(|slot| slot.no_release())),
         ("slot loads", TWO_PRODUCERS, |shared| shared.slots.all().iter().for_each(|slot| slot.no_acquire())),
+        ("slot stores of one", ALONE, |shared| shared.slots.all().iter().for_each(|slot| slot.no_release())),
+        ("slot loads of one", ALONE, |shared| shared.slots.all().iter().for_each(|slot| slot.no_acquire())),
         ("publication", ONE_SLOT, |shared| shared.consumed.no_release()),
         ("refresh", ONE_SLOT, |shared| shared.consumed.no_acquire()),
         ("bound stores", SHARED_BOUND, |shared| shared.producers.bound.no_release()),
@@ -182,7 +207,7 @@ fn every_ordering_is_needed() {
 #[test]
 fn a_hole_is_not_taken_for_emptiness() {
     check(3, || {
-        let (ring, mut consumer) = Ring::<Token<Loom>, Loom>::with(2, 0, None).expect("a capacity");
+        let (ring, mut consumer) = Ring::<Token<Loom>, Loom>::with(2, 0, MANY, None).expect("a capacity");
         let (first, second) = (ring.clone(), ring);
         let done = Arc::new(<Loom as Primitives>::Usize::new(0));
         let flag = done.clone();
@@ -250,13 +275,13 @@ impl<P: Primitives> Guarded<P> {
 
 /// Producers enqueue bursts of one to three while two threads take turns as the consumer.
 fn hand_over<P: Model>(capacity: usize, producers: usize, items: usize, turns: usize) {
-    let (ring, consumer) = Ring::<Token<P>, P>::with(capacity, 0, None).expect("a capacity");
+    let (ring, consumer) = Ring::<Token<P>, P>::with(capacity, 0, MANY, None).expect("a capacity");
     let guarded = Arc::new(Guarded::new(consumer));
     let mut ends: Vec<Box<dyn FnOnce() -> Vec<usize>>> = Vec::new();
     for producer in 0..producers {
         let ring = ring.clone();
         let bursts: Vec<usize> = (0..items).map(|index| 1 + (index + producer) % 3).collect();
-        ends.push(Box::new(P::spawn(move || produce(&ring, producer, &bursts, false))));
+        ends.push(Box::new(P::spawn(move || produce::<P>(|items| ring.enqueue(items), producer, &bursts, false))));
     }
     let other = guarded.clone();
     let helper = P::spawn(move || {
@@ -294,6 +319,9 @@ fn larger_cases_hold_in_random_interleavings() {
     shuttle::check_random(|| hand_over::<Shuttle>(4, 3, 8, 20), 2_000);
     shuttle::check_random(|| hand_over::<Shuttle>(8, 4, 8, 20), 2_000);
     shuttle::check_pct(|| hand_over::<Shuttle>(4, 3, 6, 20), 2_000, 3);
-    let case = Case { capacity: 8, interval: 3, bursts: &[&[8, 1, 5], &[3, 7], &[1, 1, 9]], most: 6, turns: 20 };
+    let case =
+        Case { capacity: 8, interval: 3, bursts: &[&[8, 1, 5], &[3, 7], &[1, 1, 9]], most: 6, turns: 20, alone: false };
+    shuttle::check_random(move || run::<Shuttle>(case, |_| ()), 2_000);
+    let case = Case { bursts: &[&[8, 1, 5, 3, 7, 1]], alone: true, ..case };
     shuttle::check_random(move || run::<Shuttle>(case, |_| ()), 2_000);
 }

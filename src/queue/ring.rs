@@ -22,7 +22,7 @@ use crossbeam_utils::CachePadded;
 use thiserror::Error;
 
 use super::Item;
-use super::slots::Slots;
+use super::slots::{Ahead, Slots};
 use super::vector::Avx2;
 use crate::sync::{Atomic, Native, Primitives};
 
@@ -31,6 +31,9 @@ pub const MAX_CAPACITY: usize = 1 << 20;
 
 /// The consumer publishes its position after so many items, or sooner in a small ring.
 const PUBLISH: usize = 32;
+
+/// Several producers are often slower than the consumer, so that there is little in the ring.
+const MANY: Ahead = Ahead { writing: 64, reading: 24 };
 
 /// Slots of a ring that is made for `capacity` items: what its limit can be raised to.
 pub fn slots_for(capacity: usize) -> usize {
@@ -47,7 +50,7 @@ pub struct CapacityError {
 
 /// The producers' side. Any number of threads may share it by reference, or each have a clone.
 pub struct Ring<T: Item, P: Primitives = Native> {
-    shared: Arc<Shared<T, P>>,
+    pub(super) shared: Arc<Shared<T, P>>,
 }
 
 /// The consumer's side: one for each ring.
@@ -63,7 +66,7 @@ pub struct Consumer<T: Item, P: Primitives = Native> {
     interval: usize,
 }
 
-struct Shared<T: Item, P: Primitives> {
+pub(super) struct Shared<T: Item, P: Primitives> {
     producers: CachePadded<Producers<P>>,
     /// The position published by the consumer, and read by producers when they seem to have no room.
     ///
@@ -98,15 +101,16 @@ impl<T: Item> Ring<T> {
     ///
     /// When `capacity` is 0 or more than [`MAX_CAPACITY`].
     pub fn new(capacity: usize) -> Result<(Self, Consumer<T>), CapacityError> {
-        Self::with(capacity, 0, Avx2::detect())
+        Self::with(capacity, 0, MANY, Avx2::detect())
     }
 }
 
 impl<T: Item, P: Primitives> Ring<T, P> {
-    /// With the first position, and AVX2 if it is to be used.
+    /// With the first position, how far ahead slots are fetched, and AVX2 if it is to be used.
     pub(super) fn with(
         capacity: usize,
         start: usize,
+        ahead: Ahead,
         avx2: Option<Avx2>,
     ) -> Result<(Self, Consumer<T, P>), CapacityError> {
         const {
@@ -116,7 +120,7 @@ impl<T: Item, P: Primitives> Ring<T, P> {
         if !(1..=MAX_CAPACITY).contains(&capacity) {
             return Err(CapacityError { asked: capacity });
         }
-        let slots = Slots::new(slots_for(capacity), start, avx2);
+        let slots = Slots::new(slots_for(capacity), start, ahead, avx2);
         let interval = (slots.capacity() / 4).clamp(1, PUBLISH);
         let shared = Arc::new(Shared {
             producers: CachePadded::new(Producers {
@@ -139,26 +143,7 @@ impl<T: Item, P: Primitives> Ring<T, P> {
     /// still count as being there; see [`Consumer::publish`].
     #[inline(always)]
     pub fn enqueue<const N: usize>(&self, items: &mut ArrayVec<T, N>) -> usize {
-        let length = items.len();
-        if length == 0 {
-            return 0;
-        }
-        let (head, count) = self.shared.reserve(length);
-        self.shared.slots.prefetch(head, count);
-        // SAFETY: items are laid out as pointers, by the contract of `Item`, and `count` is `length` at most.
-        let words = unsafe { slice::from_raw_parts(items.as_ptr().cast::<*mut ()>(), count) };
-        self.shared.slots.write(head, words);
-        // SAFETY: the first `count` items have moved out. The others are moved to their place before the length covers
-        // them, and nothing in between can panic.
-        unsafe {
-            items.set_len(0);
-            if count < length {
-                let start = items.as_mut_ptr();
-                start.copy_from(start.add(count), length - count);
-                items.set_len(length - count);
-            }
-        }
-        count
+        self.shared.enqueue(items, Shared::reserve)
     }
 
     /// Moves one item into the ring. Never waits.
@@ -168,13 +153,7 @@ impl<T: Item, P: Primitives> Ring<T, P> {
     /// Gives it back when there is no room.
     #[inline(always)]
     pub fn push(&self, item: T) -> Result<(), T> {
-        let (head, count) = self.shared.reserve(1);
-        if count == 0 {
-            return Err(item);
-        }
-        self.shared.slots.prefetch(head, 1);
-        self.shared.slots.write(head, &[into_word(item)]);
-        Ok(())
+        self.shared.push(item, Shared::reserve)
     }
 
     /// How many items can be in it at most, whatever the limit: a power of two.
@@ -212,7 +191,7 @@ impl<T: Item, P: Primitives> Ring<T, P> {
 impl<T: Item, P: Primitives> Ring<T, P> {
     /// A ring with the first position, and without vector instructions, which a model could not see.
     pub(crate) fn model(capacity: usize, start: usize) -> (Self, Consumer<T, P>) {
-        Self::with(capacity, start, None).expect("a capacity")
+        Self::with(capacity, start, MANY, None).expect("a capacity")
     }
 
     /// Enqueues as a producer does that is held up once it has reserved its slots, and while it writes them.
@@ -243,6 +222,45 @@ impl<T: Item, P: Primitives> fmt::Debug for Ring<T, P> {
 }
 
 impl<T: Item, P: Primitives> Shared<T, P> {
+    /// [`Ring::enqueue`], with a way to reserve slots.
+    #[inline(always)]
+    pub(super) fn enqueue<const N: usize>(
+        &self,
+        items: &mut ArrayVec<T, N>,
+        reserve: impl FnOnce(&Self, usize) -> (usize, usize),
+    ) -> usize {
+        let length = items.len();
+        if length == 0 {
+            return 0;
+        }
+        let (head, count) = reserve(self, length);
+        // SAFETY: items are laid out as pointers, by the contract of `Item`, and `count` is `length` at most.
+        let words = unsafe { slice::from_raw_parts(items.as_ptr().cast::<*mut ()>(), count) };
+        self.slots.write(head, words);
+        // SAFETY: the first `count` items have moved out. The others are moved to their place before the length covers
+        // them, and nothing in between can panic.
+        unsafe {
+            items.set_len(0);
+            if count < length {
+                let start = items.as_mut_ptr();
+                start.copy_from(start.add(count), length - count);
+                items.set_len(length - count);
+            }
+        }
+        count
+    }
+
+    /// [`Ring::push`], with a way to reserve a slot.
+    #[inline(always)]
+    pub(super) fn push(&self, item: T, reserve: impl FnOnce(&Self, usize) -> (usize, usize)) -> Result<(), T> {
+        let (head, count) = reserve(self, 1);
+        if count == 0 {
+            return Err(item);
+        }
+        self.slots.write(head, &[into_word(item)]);
+        Ok(())
+    }
+
     /// Reserves up to `wanted` positions. Gives the first of them and how many there are.
     #[inline(always)]
     fn reserve(&self, wanted: usize) -> (usize, usize) {
@@ -264,6 +282,22 @@ impl<T: Item, P: Primitives> Shared<T, P> {
                 Err(now) => first = now,
             }
         }
+    }
+
+    /// As [`Shared::reserve`], for a producer that nobody competes with: without an instruction that locks the cache line, and
+    /// so without waiting for earlier writes to be done.
+    #[inline(always)]
+    pub(super) fn reserve_alone(&self, wanted: usize) -> (usize, usize) {
+        let Producers { head, bound, limit } = &*self.producers;
+        let (limit, first) = (limit.load(Relaxed), head.load(Relaxed));
+        // Relaxed: this producer's own, and it has done the acquiring load that it is from.
+        let count = if room(limit, first, bound.load(Relaxed)) >= wanted {
+            wanted
+        } else {
+            wanted.min(self.refresh(limit, first))
+        };
+        head.store(first.wrapping_add(count), Relaxed);
+        (first, count)
     }
 
     /// The room there is by the consumer's own account.
@@ -326,17 +360,33 @@ impl<T: Item, P: Primitives> Consumer<T, P> {
     /// A return value lower than both means that the next slot has not been written: see [`Consumer::hole`].
     #[inline(always)]
     pub fn dequeue<const N: usize>(&mut self, into: &mut ArrayVec<T, N>, most: usize) -> usize {
+        self.dequeue_while(into, most, |_| true)
+    }
+
+    /// As [`Consumer::dequeue`], but takes no more once `take` has said no to an item: that one stays, and what is behind it. It
+    /// is asked about each in order.
+    #[inline(always)]
+    pub fn dequeue_while<const N: usize>(
+        &mut self,
+        into: &mut ArrayVec<T, N>,
+        most: usize,
+        mut take: impl FnMut(&T) -> bool,
+    ) -> usize {
         let slots = &self.shared.slots;
         let length = into.len();
         let wanted = most.min(N - length).min(slots.capacity());
         // SAFETY: behind its `length` items the array has room for N - length, which are laid out as pointers.
         let room =
             unsafe { slice::from_raw_parts_mut(into.as_mut_ptr().add(length).cast::<MaybeUninit<*mut ()>>(), wanted) };
-        let count = slots.read_into(self.position, room);
-        // SAFETY: `count` items have been written there, and are owned by the array once the position has moved on.
+        let found = slots.read_into(self.position, room);
+        // SAFETY: `found` items have been written there, and nobody but this consumer can reach them. They are looked at where
+        // they are; those that are not taken are forgotten, and still in their slots.
+        let items = unsafe { slice::from_raw_parts(into.as_ptr().add(length), found) };
+        let count = items.iter().position(|item| !take(item)).unwrap_or(found);
+        // SAFETY: the first `count` of them are owned by the array once the position has moved on.
         unsafe { into.set_len(length + count) };
         self.position = self.position.wrapping_add(count);
-        if count < wanted || self.position.wrapping_sub(self.published) >= self.interval {
+        if found < wanted || self.position.wrapping_sub(self.published) >= self.interval {
             self.publish();
         }
         count
@@ -366,6 +416,17 @@ impl<T: Item, P: Primitives> Consumer<T, P> {
     pub fn hole(&self) -> bool {
         // Relaxed: coherence is enough for what happened before.
         self.shared.producers.head.load(Relaxed) != self.position
+    }
+
+    /// How many items are in the ring, roughly: producers go on meanwhile, and what one of them has reserved counts. Takes a
+    /// cache line from them.
+    pub fn len(&self) -> usize {
+        self.shared.producers.head.load(Relaxed).wrapping_sub(self.position)
+    }
+
+    /// Whether nothing is in it, as roughly as [`Consumer::len`].
+    pub fn is_empty(&self) -> bool {
+        !self.hole()
     }
 
     /// Lets producers know of everything that has been taken.

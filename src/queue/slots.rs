@@ -1,9 +1,10 @@
 //! The memory of a ring: slots, and how runs of them are written and read.
 
 use std::mem::MaybeUninit;
+use std::slice;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use super::vector::{Avx2, prefetch_for_writing};
+use super::vector::{Avx2, fetch_for_reading, fetch_for_writing};
 use crate::sync::{Atomic, Primitives};
 
 /// Bytes of a cache line.
@@ -11,8 +12,14 @@ const LINE: usize = 64;
 
 const SLOTS_PER_LINE: usize = LINE / size_of::<*mut ()>();
 
-/// Slots between the one that is written and those that are fetched for it to be written later.
-const AHEAD: usize = 64;
+/// How many slots ahead of where it is a side has the processor fetch them: the other side's core had them last, and each
+/// cache line would be waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead {
+    pub writing: usize,
+    /// Not so far that, in a ring with little in it, lines are fetched that are being written.
+    pub reading: usize,
+}
 
 /// A power of two of slots, the first at the start of a cache line.
 ///
@@ -22,8 +29,7 @@ pub(super) struct Slots<P: Primitives> {
     memory: Box<[P::Ptr]>,
     first: usize,
     capacity: usize,
-    /// How many slots before they are written they are prefetched.
-    ahead: usize,
+    ahead: Ahead,
     avx2: Option<Avx2>,
 }
 
@@ -42,9 +48,11 @@ fn present(word: *mut (), phase: usize) -> Option<*mut ()> {
 
 impl<P: Primitives> Slots<P> {
     /// Unwritten slots. `capacity` is a power of two, and `start` the first position that will be written.
-    pub(super) fn new(capacity: usize, start: usize, avx2: Option<Avx2>) -> Self {
+    pub(super) fn new(capacity: usize, start: usize, ahead: Ahead, avx2: Option<Avx2>) -> Self {
         let spare = SLOTS_PER_LINE - 1;
-        let mut slots = Self { memory: Box::default(), first: 0, capacity, ahead: AHEAD.min(capacity / 4), avx2 };
+        let most = capacity / 4;
+        let ahead = Ahead { writing: ahead.writing.min(most), reading: ahead.reading.min(most) };
+        let mut slots = Self { memory: Box::default(), first: 0, capacity, ahead, avx2 };
         let mut memory: Vec<P::Ptr> = Vec::with_capacity(capacity + spare);
         slots.first = memory.as_ptr().align_offset(LINE).min(spare);
         for index in 0..capacity + spare {
@@ -81,33 +89,24 @@ impl<P: Primitives> Slots<P> {
         unsafe { self.memory.get_unchecked(self.first + index..self.first + self.capacity) }
     }
 
+    #[inline(always)]
+    fn slot(&self, position: usize) -> &P::Ptr {
+        // SAFETY: a run is never empty.
+        unsafe { self.run(position).get_unchecked(0) }
+    }
+
     /// Writes words to the slots from a position on, in any order.
     ///
     /// The slots are the caller's: reserved, and free. There are not more words than slots.
     #[inline(always)]
     pub(super) fn write(&self, position: usize, words: &[*mut ()]) {
         let run = self.run(position);
-        if let ([word], [slot, ..]) = (words, run) {
-            // Release: as in `write_run`.
-            slot.store(flip(*word, self.phase(position)), Release);
+        if let [word] = words {
+            self.write_one(self.slot(position), position, *word);
         } else if words.len() <= run.len() {
-            self.write_run(run, words, self.phase(position));
+            self.write_run(run, position, words);
         } else {
             self.write_around(position, words);
-        }
-    }
-
-    /// Has the processor get the slots that will be written after those from a position on, in the background: the
-    /// consumer's core has them since it read them a lap ago, and a write would wait for each line.
-    #[inline(always)]
-    pub(super) fn prefetch(&self, position: usize, count: usize) {
-        if let Some(run) = P::native(self.run(position.wrapping_add(self.ahead))) {
-            // Those past the end of the memory are left out.
-            let mut done = 0;
-            while done < count && done < run.len() {
-                prefetch_for_writing(&run[done]);
-                done += SLOTS_PER_LINE;
-            }
         }
     }
 
@@ -117,32 +116,40 @@ impl<P: Primitives> Slots<P> {
     fn write_around(&self, position: usize, words: &[*mut ()]) {
         let run = self.run(position);
         let (words, others) = words.split_at(words.len().min(run.len()));
-        self.write_run(run, words, self.phase(position));
+        self.write_run(run, position, words);
         let position = position.wrapping_add(words.len());
-        self.write_run(self.run(position), others, self.phase(position));
+        self.write_run(self.run(position), position, others);
     }
 
     #[inline(always)]
-    fn write_run(&self, run: &[P::Ptr], words: &[*mut ()], phase: usize) {
-        let done = match (self.avx2, P::native(run)) {
-            (Some(avx2), Some(run)) => avx2.store(run, words, phase),
+    fn write_run(&self, run: &[P::Ptr], position: usize, words: &[*mut ()]) {
+        let ahead = slice::from_ref(self.slot(position.wrapping_add(self.ahead.writing)));
+        let done = match (self.avx2, P::native(run), P::native(ahead)) {
+            (Some(avx2), Some(run), Some([ahead])) => avx2.store(run, words, self.phase(position), ahead),
             _ => 0,
         };
         // SAFETY: `store` does not do more than there are slots and words.
         let (run, words) = unsafe { (run.get_unchecked(done..), words.get_unchecked(done..)) };
-        for (slot, word) in run.iter().zip(words) {
-            // Release: pairs with the acquire of `read` and `read_run`. Whoever takes the item sees what is in it.
-            slot.store(flip(*word, phase), Release);
+        for (index, (slot, word)) in run.iter().zip(words).enumerate() {
+            self.write_one(slot, position.wrapping_add(done + index), *word);
         }
+    }
+
+    /// Writes the slot of a position.
+    #[inline(always)]
+    fn write_one(&self, slot: &P::Ptr, position: usize, word: *mut ()) {
+        if position.is_multiple_of(SLOTS_PER_LINE) {
+            let ahead = slice::from_ref(self.slot(position.wrapping_add(self.ahead.writing)));
+            P::native(ahead).into_iter().flatten().for_each(fetch_for_writing);
+        }
+        // Release: pairs with the acquire of `read`. Whoever takes the item sees what is in it.
+        slot.store(flip(word, self.phase(position)), Release);
     }
 
     /// The word at a position, if it has been written.
     #[inline(always)]
     pub(super) fn read(&self, position: usize) -> Option<*mut ()> {
-        // SAFETY: a run is never empty.
-        let slot = unsafe { self.run(position).get_unchecked(0) };
-        // Acquire: pairs with the release of `write_run`.
-        present(slot.load(Acquire), self.phase(position))
+        self.read_one(self.slot(position), position)
     }
 
     /// Reads words from a position on up to the first slot that has not been written, and returns how many. There is not
@@ -153,7 +160,7 @@ impl<P: Primitives> Slots<P> {
         if let [place] = words {
             self.read(position).map(|word| place.write(word)).is_some().into()
         } else if words.len() <= run.len() {
-            self.read_run(run, words, self.phase(position))
+            self.read_run(run, position, words)
         } else {
             self.read_around(position, words)
         }
@@ -165,29 +172,40 @@ impl<P: Primitives> Slots<P> {
     fn read_around(&self, position: usize, words: &mut [MaybeUninit<*mut ()>]) -> usize {
         let run = self.run(position);
         let (words, others) = words.split_at_mut(words.len().min(run.len()));
-        let count = self.read_run(run, words, self.phase(position));
+        let count = self.read_run(run, position, words);
         if count < words.len() {
             return count;
         }
         let position = position.wrapping_add(count);
-        count + self.read_run(self.run(position), others, self.phase(position))
+        count + self.read_run(self.run(position), position, others)
     }
 
     #[inline(always)]
-    fn read_run(&self, run: &[P::Ptr], words: &mut [MaybeUninit<*mut ()>], phase: usize) -> usize {
-        let done = match (self.avx2, P::native(run)) {
-            (Some(avx2), Some(run)) => avx2.load(run, words, phase),
+    fn read_run(&self, run: &[P::Ptr], position: usize, words: &mut [MaybeUninit<*mut ()>]) -> usize {
+        let ahead = slice::from_ref(self.slot(position.wrapping_add(self.ahead.reading)));
+        let done = match (self.avx2, P::native(run), P::native(ahead)) {
+            (Some(avx2), Some(run), Some([ahead])) => avx2.load(run, words, self.phase(position), ahead),
             _ => 0,
         };
         // SAFETY: `load` does not do more than there are slots and words.
         let (run, words) = unsafe { (run.get_unchecked(done..), words.get_unchecked_mut(done..)) };
         let mut count = done;
         for (slot, place) in run.iter().zip(words) {
-            // Acquire: pairs with the release of `write_run`.
-            let Some(word) = present(slot.load(Acquire), phase) else { break };
+            let Some(word) = self.read_one(slot, position.wrapping_add(count)) else { break };
             place.write(word);
             count += 1;
         }
         count
+    }
+
+    /// The word in the slot of a position, if it has been written.
+    #[inline(always)]
+    fn read_one(&self, slot: &P::Ptr, position: usize) -> Option<*mut ()> {
+        if position.is_multiple_of(SLOTS_PER_LINE) {
+            let ahead = slice::from_ref(self.slot(position.wrapping_add(self.ahead.reading)));
+            P::native(ahead).into_iter().flatten().for_each(fetch_for_reading);
+        }
+        // Acquire: pairs with the release of `write_one`.
+        present(slot.load(Acquire), self.phase(position))
     }
 }

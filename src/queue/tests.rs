@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use proptest::prelude::*;
 
 use super::*;
+use crate::queue::Producer;
 
 /// Every way of moving slots that this processor has.
 fn ways() -> impl Iterator<Item = Option<Avx2>> {
@@ -13,7 +14,57 @@ fn ways() -> impl Iterator<Item = Option<Avx2>> {
 }
 
 fn ring(capacity: usize, start: usize, way: Option<Avx2>) -> (Ring<Box<u64>>, Consumer<Box<u64>>) {
-    Ring::with(capacity, start, way).expect("a capacity")
+    Ring::with(capacity, start, MANY, way).expect("a capacity")
+}
+
+/// Either kind of a producers' side.
+enum Side {
+    Many(Ring<Box<u64>>),
+    One(Producer<Box<u64>>),
+}
+
+impl Side {
+    fn both(capacity: usize, start: usize, way: Option<Avx2>) -> [(Self, Consumer<Box<u64>>); 2] {
+        let (many, its) = ring(capacity, start, way);
+        let (one, other) = Producer::with(capacity, start, way).expect("a capacity");
+        [(Self::Many(many), its), (Self::One(one), other)]
+    }
+
+    fn enqueue(&mut self, items: &mut ArrayVec<Box<u64>, 64>) -> usize {
+        match self {
+            Self::Many(ring) => ring.enqueue(items),
+            Self::One(producer) => producer.enqueue(items),
+        }
+    }
+
+    fn push(&mut self, item: Box<u64>) -> Result<(), Box<u64>> {
+        match self {
+            Self::Many(ring) => ring.push(item),
+            Self::One(producer) => producer.push(item),
+        }
+    }
+
+    fn set_limit(&mut self, limit: usize) {
+        match self {
+            Self::Many(ring) => ring.set_limit(limit),
+            Self::One(producer) => producer.set_limit(limit),
+        }
+    }
+
+    /// Capacity, limit, length.
+    fn numbers(&self) -> (usize, usize, usize) {
+        match self {
+            Self::Many(ring) => (ring.capacity(), ring.limit(), ring.len()),
+            Self::One(producer) => (producer.capacity(), producer.limit(), producer.len()),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Many(ring) => ring.is_empty(),
+            Self::One(producer) => producer.is_empty(),
+        }
+    }
 }
 
 fn burst(numbers: impl IntoIterator<Item = u64>) -> ArrayVec<Box<u64>, 64> {
@@ -53,10 +104,9 @@ proptest! {
         before_overflow in 0..300_usize,
         steps in prop::collection::vec(step(), 0..60),
     ) {
-        for way in ways() {
-            let (ring, mut consumer) = ring(capacity, 0_usize.wrapping_sub(before_overflow), way);
+        let start = 0_usize.wrapping_sub(before_overflow);
+        for (mut side, mut consumer) in ways().flat_map(|way| Side::both(capacity, start, way)) {
             let slots = capacity.next_power_of_two();
-            prop_assert_eq!(ring.capacity(), slots);
             let (mut model, mut taken, mut limit, mut next) = (VecDeque::new(), 0, capacity, 0..);
             let interval = (slots / 4).clamp(1, 32);
             for step in &steps {
@@ -65,14 +115,14 @@ proptest! {
                     Step::Enqueue(length) => {
                         let offered: Vec<u64> = next.by_ref().take(length).collect();
                         let mut items = burst(offered.iter().copied());
-                        let count = ring.enqueue(&mut items);
+                        let count = side.enqueue(&mut items);
                         prop_assert_eq!(count, length.min(room));
                         prop_assert_eq!(numbers(&items), &offered[count..]);
                         model.extend(&offered[..count]);
                     }
                     Step::Push => {
                         let number = next.next().unwrap_or_default();
-                        match ring.push(Box::new(number)) {
+                        match side.push(Box::new(number)) {
                             Ok(()) => {
                                 prop_assert!(room > 0);
                                 model.push_back(number);
@@ -99,16 +149,17 @@ proptest! {
                         taken = 0;
                     }
                     Step::Limit(most) => {
-                        ring.set_limit(most);
+                        side.set_limit(most);
                         limit = most.min(slots);
-                        prop_assert_eq!(ring.limit(), limit);
                     }
                 }
                 if taken >= interval {
                     taken = 0;
                 }
                 prop_assert_eq!(consumer.hole(), !model.is_empty());
-                prop_assert_eq!(ring.len(), (model.len() + taken).min(slots));
+                let length = (model.len() + taken).min(slots);
+                prop_assert_eq!(side.numbers(), (slots, limit, length));
+                prop_assert_eq!(side.is_empty(), length == 0);
             }
         }
     }
@@ -117,10 +168,10 @@ proptest! {
 #[test]
 fn every_offset_length_and_number_present_is_read_rightly() {
     for way in ways() {
-        for start in 0..16 {
-            for present in 0..=16 {
-                for wanted in 0..=16 {
-                    let (ring, mut consumer) = ring(16, start, way);
+        for start in 0..32 {
+            for present in 0..=32 {
+                for wanted in (0..=32).filter(|wanted| start % 5 == 0 || *wanted > 27) {
+                    let (ring, mut consumer) = ring(32, start, way);
                     ring.enqueue(&mut burst(0..present));
                     let mut into = burst([]);
                     assert_eq!(consumer.dequeue(&mut into, wanted), wanted.min(present as usize));
@@ -134,23 +185,23 @@ fn every_offset_length_and_number_present_is_read_rightly() {
 #[test]
 fn a_hole_stops_the_consumer_and_nobody_else() {
     for way in ways() {
-        for hole in 0..8_usize {
-            let (ring, mut consumer) = ring(8, 5, way);
+        for (hole, start) in (0..32_usize).flat_map(|hole| [0, 3, 21].map(|start| (hole, start))) {
+            let (ring, mut consumer) = ring(32, start, way);
             ring.enqueue(&mut burst(0..hole as u64));
             // A producer that stalls.
             let (position, count) = ring.shared.reserve(1);
             assert_eq!(count, 1);
-            let behind = ring.enqueue(&mut burst(100..120));
-            assert_eq!(behind, 7 - hole, "others go on");
+            let behind = ring.enqueue(&mut burst(100..140));
+            assert_eq!(behind, 31 - hole, "others go on");
 
             let mut into = burst([]);
             assert_eq!(consumer.dequeue(&mut into, 64), hole);
             assert!(consumer.pop().is_none());
             assert!(consumer.hole());
-            assert_eq!(ring.len(), 8 - hole, "what is behind the hole counts");
+            assert_eq!(ring.len(), 32 - hole, "what is behind the hole counts");
 
             ring.shared.slots.write(position, &[into_word(Box::new(50_u64))]);
-            assert_eq!(consumer.dequeue(&mut into, 64), 8 - hole);
+            assert_eq!(consumer.dequeue(&mut into, 64), 32 - hole);
             assert_eq!(numbers(&into[hole..]), [50].into_iter().chain(100..100 + behind as u64).collect::<Vec<_>>());
             assert!(!consumer.hole());
         }
@@ -225,5 +276,6 @@ fn both_sides_go_to_other_threads() {
     fn is_sync<T: Sync>() {}
     is_send::<Ring<Box<std::cell::Cell<u64>>>>();
     is_sync::<Ring<Box<std::cell::Cell<u64>>>>();
+    is_send::<Producer<Box<std::cell::Cell<u64>>>>();
     is_send::<Consumer<Box<std::cell::Cell<u64>>>>();
 }

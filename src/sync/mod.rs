@@ -14,6 +14,8 @@ use std::sync::atomic::{self, Ordering};
 pub trait Primitives: Sized + 'static {
     /// A number.
     type Usize: AtomicInteger<Value = usize>;
+    /// A number of 64 bits.
+    type U64: AtomicInteger<Value = u64>;
     /// A pointer.
     type Ptr: Atomic<Value = *mut ()>;
     /// A place whose owner at any time is known by other means.
@@ -21,6 +23,9 @@ pub trait Primitives: Sized + 'static {
 
     /// To be called when waiting for another thread: saves power, and lets a model go on.
     fn spin_loop();
+
+    /// [`std::sync::atomic::fence`].
+    fn fence(order: Ordering);
 
     /// The pointers as they are in memory, unless they are a model's.
     fn native(pointers: &[Self::Ptr]) -> Option<&[atomic::AtomicPtr<()>]>;
@@ -81,12 +86,18 @@ pub struct Native;
 
 impl Primitives for Native {
     type Usize = atomic::AtomicUsize;
+    type U64 = atomic::AtomicU64;
     type Ptr = atomic::AtomicPtr<()>;
     type Cell<T> = UnsafeCell<T>;
 
     #[inline(always)]
     fn spin_loop() {
         std::hint::spin_loop();
+    }
+
+    #[inline(always)]
+    fn fence(order: Ordering) {
+        atomic::fence(order);
     }
 
     #[inline(always)]
@@ -171,6 +182,7 @@ macro_rules! forward_exchange {
 }
 
 implement_atomic_integer!(atomic::AtomicUsize, usize);
+implement_atomic_integer!(atomic::AtomicU64, u64);
 implement_atomic!(atomic::AtomicPtr<()>, *mut ());
 
 // Behind the macros, which they use.

@@ -33,11 +33,16 @@ impl Model for Shuttle {
 
 impl Primitives for Loom {
     type Usize = Weakened<loom::sync::atomic::AtomicUsize>;
+    type U64 = Weakened<loom::sync::atomic::AtomicU64>;
     type Ptr = Weakened<loom::sync::atomic::AtomicPtr<()>>;
     type Cell<T> = loom::cell::UnsafeCell<T>;
 
     fn spin_loop() {
         loom::thread::yield_now();
+    }
+
+    fn fence(order: Ordering) {
+        loom::sync::atomic::fence(order);
     }
 
     fn native(_: &[Self::Ptr]) -> Option<&[AtomicPtr<()>]> {
@@ -47,11 +52,16 @@ impl Primitives for Loom {
 
 impl Primitives for Shuttle {
     type Usize = shuttle::sync::atomic::AtomicUsize;
+    type U64 = shuttle::sync::atomic::AtomicU64;
     type Ptr = shuttle::sync::atomic::AtomicPtr<()>;
     type Cell<T> = UnsafeCell<T>;
 
     fn spin_loop() {
         shuttle::thread::yield_now();
+    }
+
+    fn fence(order: Ordering) {
+        shuttle::sync::atomic::fence(order);
     }
 
     fn native(_: &[Self::Ptr]) -> Option<&[AtomicPtr<()>]> {
@@ -60,8 +70,10 @@ impl Primitives for Shuttle {
 }
 
 implement_atomic_integer!(loom::sync::atomic::AtomicUsize, usize);
+implement_atomic_integer!(loom::sync::atomic::AtomicU64, u64);
 implement_atomic!(loom::sync::atomic::AtomicPtr<()>, *mut ());
 implement_atomic_integer!(shuttle::sync::atomic::AtomicUsize, usize);
+implement_atomic_integer!(shuttle::sync::atomic::AtomicU64, u64);
 implement_atomic!(shuttle::sync::atomic::AtomicPtr<()>, *mut ());
 
 impl<T> Cell<T> for loom::cell::UnsafeCell<T> {

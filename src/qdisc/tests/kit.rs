@@ -176,13 +176,21 @@ impl<P: Primitives> BandProducer<Item> for Producer<P> {
 }
 
 impl<P: Primitives> BandConsumer<Item> for Consumer<P> {
-    fn dequeue<const N: usize>(&mut self, into: &mut ArrayVec<Item, N>, most: usize) -> usize {
+    fn dequeue<const N: usize>(
+        &mut self,
+        into: &mut ArrayVec<Item, N>,
+        most: usize,
+        mut take: impl FnMut(&Item) -> bool,
+    ) -> usize {
         let Taker { shared, position } = &mut self.queue;
         let before = into.len();
         for place in shared.places[*position..].iter().take(most.min(N - before)) {
             match place.load(Acquire) {
                 0 => break,
-                word => into.push(Item::from_word(word)),
+                word => match Item::from_word(word) {
+                    item if take(&item) => into.push(item),
+                    _ => break,
+                },
             }
         }
         let count = into.len() - before;
@@ -242,8 +250,13 @@ impl<P: Primitives> BandProducer<Box<Item>> for RingProducer<P> {
 }
 
 impl<P: Primitives> BandConsumer<Box<Item>> for RingConsumer<P> {
-    fn dequeue<const N: usize>(&mut self, into: &mut ArrayVec<Box<Item>, N>, most: usize) -> usize {
-        self.queue.as_mut().map_or(0, |ring| BandConsumer::dequeue(ring, into, most))
+    fn dequeue<const N: usize>(
+        &mut self,
+        into: &mut ArrayVec<Box<Item>, N>,
+        most: usize,
+        take: impl FnMut(&Box<Item>) -> bool,
+    ) -> usize {
+        self.queue.as_mut().map_or(0, |ring| BandConsumer::dequeue(ring, into, most, take))
     }
 
     fn hole(&self) -> bool {

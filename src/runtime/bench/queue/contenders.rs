@@ -38,6 +38,7 @@ pub(super) trait Shared: Send {
 pub(super) type Named<T> = (&'static str, T);
 
 pub(super) const OURS: &str = "thruway";
+pub(super) const OURS_ALONE: &str = "thruway, one producer";
 pub(super) const RTE_MULTI: &str = "rte_ring MP/MC";
 pub(super) const RTE_SINGLE: &str = "rte_ring SP/SC";
 pub(super) const RTE_SHARED: &str = "rte_ring MP/SC";
@@ -52,6 +53,7 @@ pub(super) fn pairs() -> Result<Vec<Named<Box<dyn Pair>>>, RuntimeError> {
     let (producer, consumer) = rtrb::RingBuffer::new(CAPACITY);
     Ok(vec![
         (OURS, Box::new(InRust(ours()?))),
+        (OURS_ALONE, Box::new(InRust(alone()?))),
         (RTE_MULTI, Box::new(ring_bench::Ring::new(CAPACITY as u32, Mode::Multi)?)),
         (RTE_SINGLE, Box::new(ring_bench::Ring::new(CAPACITY as u32, Mode::Single)?)),
         (LOCKED, Box::new(InRust((locked.clone(), locked)))),
@@ -73,10 +75,16 @@ pub(super) fn shared() -> Result<Vec<Named<Box<dyn Shared>>>, RuntimeError> {
     ])
 }
 
-fn ours() -> Result<(Ring<Token>, Ours), RuntimeError> {
-    let failed = |error: CapacityError| RuntimeError::Bench { program: "the ring", reason: error.to_string() };
-    let (producer, consumer) = Ring::new(CAPACITY).map_err(failed)?;
-    Ok((producer.clone(), Ours { consumer, producer }))
+fn ours() -> Result<(Ring<Token>, queue::Consumer<Token>), RuntimeError> {
+    Ring::new(CAPACITY).map_err(no_ring)
+}
+
+fn alone() -> Result<(queue::Producer<Token>, queue::Consumer<Token>), RuntimeError> {
+    queue::Producer::new(CAPACITY).map_err(no_ring)
+}
+
+fn no_ring(error: CapacityError) -> RuntimeError {
+    RuntimeError::Bench { program: "the ring", reason: error.to_string() }
 }
 
 /// The ends of a queue that is written in Rust.
@@ -136,12 +144,6 @@ impl Shared for ring_bench::SharedRing {
     }
 }
 
-/// The consumer, and a producer that knows how much there is.
-struct Ours {
-    consumer: queue::Consumer<Token>,
-    producer: Ring<Token>,
-}
-
 impl Producer for Ring<Token> {
     #[inline(always)]
     fn enqueue(&mut self, burst: &mut Burst) -> usize {
@@ -154,19 +156,31 @@ impl Producer for Ring<Token> {
     }
 }
 
-impl Consumer for Ours {
+impl Producer for queue::Producer<Token> {
+    #[inline(always)]
+    fn enqueue(&mut self, burst: &mut Burst) -> usize {
+        Self::enqueue(self, burst)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, token: Token) -> bool {
+        Self::push(self, token).is_ok()
+    }
+}
+
+impl Consumer for queue::Consumer<Token> {
     #[inline(always)]
     fn dequeue(&mut self, burst: &mut Burst, most: usize) -> usize {
-        self.consumer.dequeue(burst, most)
+        Self::dequeue(self, burst, most)
     }
 
     #[inline(always)]
     fn pop(&mut self) -> Option<Token> {
-        self.consumer.pop()
+        Self::pop(self)
     }
 
     fn len(&self) -> usize {
-        self.producer.len()
+        Self::len(self)
     }
 }
 

@@ -4,7 +4,7 @@
 //! own way for single items.
 
 use super::locked::SpinLock;
-use super::token::{Burst, Token, burst, refill};
+use super::token::{Burst, Placed, Token, refill};
 use dpdk::ring_bench::Counts;
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::AtomicBool;
@@ -58,7 +58,7 @@ pub(super) fn pass(producer: &mut impl Producer, consumer: &mut impl Consumer, b
         }
         return items;
     }
-    let mut burst = burst(bulk);
+    let mut burst = Placed::of(bulk);
     for _ in 0..times {
         producer.enqueue(&mut burst);
         items += consumer.dequeue(&mut burst, bulk) as u64;
@@ -69,7 +69,7 @@ pub(super) fn pass(producer: &mut impl Producer, consumer: &mut impl Consumer, b
 /// Puts bulks in until the flag is set.
 #[inline(never)]
 pub(super) fn produce(producer: &mut impl Producer, bulk: usize, stop: &AtomicBool) -> Counts {
-    let (mut counts, mut burst) = (Counts::default(), burst(bulk));
+    let (mut counts, mut burst) = (Counts::default(), Placed::of(bulk));
     loop {
         give(producer, bulk, &mut burst, &mut counts);
         if stop.load(Relaxed) {
@@ -101,7 +101,7 @@ fn give(producer: &mut impl Producer, bulk: usize, burst: &mut Burst, counts: &m
 /// Takes bulks, or what there is of one, until the flag is set.
 #[inline(never)]
 pub(super) fn consume(consumer: &mut impl Consumer, bulk: usize, stop: &AtomicBool) -> Counts {
-    let (mut counts, mut burst) = (Counts::default(), Burst::new());
+    let (mut counts, mut burst) = (Counts::default(), Placed::of(0));
     loop {
         let count = if bulk == 1 {
             usize::from(black_box(consumer.pop()).is_some())
@@ -134,7 +134,7 @@ pub(super) fn share(
     bulk: usize,
     stop: &AtomicBool,
 ) -> Counts {
-    let (mut counts, mut burst, mut train) = (Counts::default(), burst(bulk), Burst::new());
+    let (mut counts, mut burst, mut train) = (Counts::default(), Placed::of(bulk), Placed::of(0));
     loop {
         give(producer, bulk, &mut burst, &mut counts);
         counts.taken += consumer.try_with(|consumer| take_turn(consumer, &mut train)).unwrap_or(0) as u64;

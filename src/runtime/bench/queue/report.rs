@@ -1,6 +1,6 @@
 //! The figures, for people and for programs.
 
-use super::contenders::{CAPACITY, OURS, RTE_MULTI, RTE_SHARED, RTE_SINGLE};
+use super::contenders::{CAPACITY, OURS, OURS_ALONE, RTE_MULTI, RTE_SHARED, RTE_SINGLE};
 use super::{BULKS, Case, QueueOptions, Sample, Use, Variant};
 use crate::runtime::bench::figures::Figures;
 use crate::runtime::bench::output::{decimal, table};
@@ -26,7 +26,15 @@ impl Use {
         }
     }
 
-    /// What the ring is held against.
+    /// How the ring is used.
+    fn ours(self) -> &'static [&'static str] {
+        match self {
+            Self::OneCore | Self::TwoCores => &[OURS, OURS_ALONE],
+            Self::Shared { .. } => &[OURS],
+        }
+    }
+
+    /// What it is held against.
     fn yardsticks(self) -> &'static [&'static str] {
         match self {
             Self::OneCore | Self::TwoCores => &[RTE_MULTI, RTE_SINGLE],
@@ -78,12 +86,12 @@ impl Variant {
 
 impl Case {
     /// The ring's time as a part of a yardstick's.
-    fn ratio(&self, bulk: usize, yardstick: &str) -> Option<f64> {
+    fn ratio(&self, bulk: usize, ours: &str, yardstick: &str) -> Option<f64> {
         let median = |name: &str| {
             let variant = self.variants.iter().find(|variant| variant.name == name)?;
             Some(variant.nanoseconds(bulk).median())
         };
-        Some(median(OURS)? / median(yardstick)?)
+        Some(median(ours)? / median(yardstick)?)
     }
 
     fn more_threads_than(&self, cores: &Cores) -> bool {
@@ -96,9 +104,11 @@ impl Case {
         };
         let mut rows = vec![row(String::new(), &|bulk| format!("bulk {}", BULKS[bulk]))];
         rows.extend(self.variants.iter().map(|variant| row(variant.name.to_owned(), &|bulk| variant.cell(bulk))));
-        for yardstick in self.r#use.yardsticks() {
-            rows.push(row(format!("{OURS} / {yardstick}"), &|bulk| {
-                decimal(self.ratio(bulk, yardstick).unwrap_or(f64::NAN), 2)
+        for ours in self.r#use.ours() {
+            rows.extend(self.r#use.yardsticks().iter().map(|yardstick| {
+                row(format!("{ours} / {yardstick}"), &|bulk| {
+                    decimal(self.ratio(bulk, ours, yardstick).unwrap_or(f64::NAN), 2)
+                })
             }));
         }
         let mark = if self.more_threads_than(cores) { " *" } else { "" };
@@ -107,13 +117,19 @@ impl Case {
 
     fn json(&self, cores: &Cores) -> Value {
         let bulk = |(index, bulk): (usize, usize)| {
-            let ratios =
-                self.r#use.yardsticks().iter().map(|name| ((*name).to_owned(), json!(self.ratio(index, name))));
-            json!({
+            let ratios = |ours: &str| {
+                let yardsticks = self.r#use.yardsticks().iter();
+                yardsticks.map(|name| ((*name).to_owned(), json!(self.ratio(index, ours, name)))).collect::<Map<_, _>>()
+            };
+            let mut value = json!({
                 "bulk": bulk,
                 "variants": self.variants.iter().map(|variant| variant.json(index)).collect::<Vec<_>>(),
-                "ratios": ratios.collect::<Map<_, _>>(),
-            })
+                "ratios": ratios(OURS),
+            });
+            if self.r#use.ours().contains(&OURS_ALONE) {
+                value["ratios_one_producer"] = Value::Object(ratios(OURS_ALONE));
+            }
+            value
         };
         json!({
             "case": self.r#use.name(),
