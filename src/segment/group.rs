@@ -26,7 +26,8 @@ use arrayvec::ArrayVec;
 /// Most packets that are looked at together.
 pub const BURST: usize = 64;
 
-/// Flows that super-packets are open for at once. One flow more closes the one that was opened first.
+/// Flows that super-packets are open for at once. One flow more closes one of them: the oldest, as long as none was closed
+/// otherwise.
 pub const FLOWS: usize = 8;
 
 /// Most packets in a super-packet: of full Ethernet frames about what fits into an IP packet.
@@ -126,7 +127,7 @@ struct Member {
 pub fn group<'a>(count: usize, frame: impl Fn(usize) -> Frame<'a>) -> Groups {
     let count = count.min(BURST);
     let mut groups = Groups { leader: [0; BURST], packets: count as u8, followers: 0, tso: 0 };
-    let mut open = Open { tags: ArrayVec::new(), groups: ArrayVec::new() };
+    let mut open = Open { tags: ArrayVec::new(), groups: ArrayVec::new(), hand: 0 };
     for i in 0..count {
         groups.leader[i] = i as u8;
         let packet = frame(i);
@@ -302,10 +303,12 @@ fn same_headers(first: &[u8], frame: &[u8], headers: &Headers) -> bool {
     below && above
 }
 
-/// The super-packets that may still grow, oldest first.
+/// The super-packets that may still grow.
 struct Open<'a> {
     tags: ArrayVec<u64, FLOWS>,
     groups: ArrayVec<Group<'a>, FLOWS>,
+    /// Whose place is taken next when there is none.
+    hand: usize,
 }
 
 impl<'a> Open<'a> {
@@ -321,16 +324,20 @@ impl<'a> Open<'a> {
 
     fn add(&mut self, tag: u64, group: Group<'a>) {
         if self.groups.is_full() {
-            self.close(Some(0));
+            let place = self.hand % FLOWS;
+            self.tags[place] = tag;
+            self.groups[place] = group;
+            self.hand += 1;
+        } else {
+            self.tags.push(tag);
+            self.groups.push(group);
         }
-        self.tags.push(tag);
-        self.groups.push(group);
     }
 
     fn close(&mut self, place: Option<usize>) {
         if let Some(place) = place.filter(|&place| place < self.groups.len()) {
-            self.tags.remove(place);
-            self.groups.remove(place);
+            self.tags.swap_remove(place);
+            self.groups.swap_remove(place);
         }
     }
 
