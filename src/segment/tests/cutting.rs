@@ -89,6 +89,21 @@ fn udp_without_a_checksum_stays_without() {
 }
 
 #[test]
+fn a_udp_checksum_of_zero_becomes_the_other_zero() {
+    for v6 in [false, true] {
+        let mut whole = Spec { payload: payload(100, 1), ..spec(v6, true) };
+        whole.payload[..2].fill(0);
+        let l4 = if v6 { 54 } else { 34 };
+        // What is missing to the sum of the first part.
+        let missing = reference(&whole, 60)[0][l4 + 6..l4 + 8].to_vec();
+        whole.payload[..2].copy_from_slice(&missing);
+        let parts = cut(&whole.frame(), 60, Checksum::Full);
+        assert_eq!(parts[0][l4 + 6..l4 + 8], [0xff, 0xff]);
+        assert_eq!(parts, reference(&whole, 60));
+    }
+}
+
+#[test]
 fn what_cannot_be_cut_is_refused() {
     let frame = spec(false, false).frame();
     let len = frame.len() as u32;
@@ -101,6 +116,9 @@ fn what_cannot_be_cut_is_refused() {
     let mut fragment = frame.clone();
     fragment[21] = 1;
     assert_eq!(Cut::of(&fragment, len, 10), Err(NotCut::Kind));
+    let mut first_fragment = frame.clone();
+    first_fragment[20] |= 0x20;
+    assert_eq!(Cut::of(&first_fragment, len, 10), Err(NotCut::Kind));
     let mut short = frame;
     short[17] = 40;
     short[16] = 0;
