@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the tools that tests use where they are there.
 set -eu
-tools="ethtool iperf3 iproute2 iputils-ping make strace util-linux"
+tools="ethtool iperf3 iproute2 iputils-ping make python3 strace util-linux"
 missing=
 for tool in $tools; do
     dpkg-query --show --showformat '${Status}' "$tool" 2> /dev/null | grep -q 'ok installed' || missing="$missing $tool"

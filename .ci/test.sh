@@ -27,7 +27,9 @@ tests() {
     local name=$1 start=$SECONDS status=0 good bad
     shift
     "$@" > "$log" 2>&1 || status=$?
-    read -r good bad < <(awk '/^test result:/ { good += $4; bad += $6 } END { print good + 0, bad + 0 }' "$log")
+    read -r good bad < <(awk '/^test result:/ { good += $4; bad += $6 }
+        /^[0-9]+ passed, [0-9]+ failed$/ { good += $1; bad += $3 }
+        END { print good + 0, bad + 0 }' "$log")
     # What did not build, or died, failed as well.
     [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
     passed=$((passed + good)) failed=$((failed + bad))
@@ -48,6 +50,7 @@ tests "tests without DPDK" cargo test --quiet --no-default-features --no-fail-fa
 tests "tests" cargo test --quiet --workspace --no-fail-fast -- --show-output
 # The program is there from the tests.
 check "demonstration" "${CARGO_TARGET_DIR:-target}/debug/thruway" demo --seconds 2
+tests "emulated NICs" tests/nics/run.py --short --if-possible
 check "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 check "DPDK 24.11" .ci/check-dpdk-24.11.sh
 

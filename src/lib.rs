@@ -12,6 +12,7 @@
 //! | the middle | [`datapath`], [`tables`] | compute: time, packets and queues are arguments |
 //! | | [`config`], [`generate`] | read or write the one file they are given |
 //! | mechanisms | [`packet`] (headers, checks), [`fib`] (longest-prefix match) | compute |
+//! | | [`segment`] (merging packets of a flow, cutting merged ones) | compute |
 //! | | [`queue`] (the ring between threads), [`qdisc`] (who sends, in which order), [`bql`] (how much at a time) | compute |
 //! | vocabulary | [`units`], [`drop_reason`], [`counter`], [`sync`] (atomics, real and modelled) | |
 //!
@@ -85,6 +86,7 @@ pub mod qdisc;
 pub mod queue;
 #[cfg(feature = "dpdk")]
 pub mod runtime;
+pub mod segment;
 pub mod sync;
 pub mod tables;
 pub mod units;

@@ -70,14 +70,15 @@ fn json_has_the_keys_of_the_contract() {
         (
             "ports",
             "name device driver mac mtu admin link.up link.speed_mbps addresses rx.packets rx.bytes rx.missed \
-             rx.errors rx.no_mbuf tx.packets tx.bytes tx.dropped tx.errors tx_completion",
+             rx.errors rx.no_mbuf tx.packets tx.bytes tx.dropped tx.errors tx_completion pool.buffers \
+             pool.in_use",
         ),
         (
             "queues",
             "port queue cores kind bypass limit sent.packets sent.bytes bypassed.packets bypassed.bytes queued.packets \
              queued.bytes dropped requeues purged overlimits backlog.packets backlog.bytes bands[].sent.packets \
              bands[].sent.bytes bands[].backlog.packets bands[].backlog.bytes bands[].dropped doorbells reschedules \
-             bql.enabled bql.limit bql.limit_min bql.limit_max bql.hold_time_ms bql.inflight bql.stalls \
+             bql.enabled bql.limit bql.limit_min bql.limit_max bql.hold_time_ms bql.inflight bql.stall_thrs_ms bql.stalls \
              bql.stall_max_ms gso.super_packets gso.segments",
         ),
         ("drops", "reason packets per_core[].core per_core[].packets explanation"),

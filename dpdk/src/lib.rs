@@ -35,6 +35,7 @@ pub mod completion;
 pub mod eal;
 pub mod error;
 mod life;
+pub mod list;
 pub mod mbuf;
 pub mod mempool;
 mod messages;
@@ -44,6 +45,7 @@ pub mod port;
 pub mod queue;
 pub mod ring;
 pub mod ring_bench;
+pub mod segmentation;
 pub mod stats;
 pub mod thread;
 

@@ -1,6 +1,7 @@
 //! Packets.
 //!
-//! Invariant: an [`Mbuf`] is the only owner of its packet, all segments included. It is what a queue gives and takes.
+//! Invariant: an [`Mbuf`] is the only owner of its packet, all segments included, and of the packets that follow it
+//! ([`crate::list`]). It is what a queue gives and takes.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -9,7 +10,7 @@ use std::slice;
 use arrayvec::ArrayVec;
 use dpdk_sys::{layout, rte_mbuf};
 
-/// What the device says about the checksum of the outer IP header.
+/// What the device says about a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChecksumStatus {
     /// The device did not look, or cannot tell: check in software.
@@ -30,7 +31,11 @@ pub struct NoRoom {
     pub room: usize,
 }
 
-/// A packet that this value owns: a chain of one segment or more. Dropping it gives all of them back to their pools.
+/// Most segments of a packet: the count's upper bits mark lists.
+pub(crate) const MOST_SEGMENTS: u16 = 0x3fff;
+
+/// A packet that this value owns: a chain of one segment or more, or the leader of a list ([`crate::list`]). Dropping it gives all of
+/// it back to the pools.
 ///
 /// It is laid out as the pointer to DPDK's structure, so that an array of packets is what DPDK takes and gives.
 ///
@@ -97,8 +102,7 @@ impl Mbuf {
     #[inline(always)]
     #[must_use]
     pub fn nb_segs(&self) -> u16 {
-        // SAFETY: the packet is alive, and owned.
-        unsafe { layout::nb_segs(self.raw()) }
+        if self.is_list() { 1 } else { self.raw_nb_segs() }
     }
 
     /// DPDK's number of the port that the packet came in by.
@@ -125,6 +129,17 @@ impl Mbuf {
         match self.ol_flags() & dpdk_sys::SHIM_MBUF_RX_IP_CKSUM_MASK {
             dpdk_sys::SHIM_MBUF_RX_IP_CKSUM_GOOD => ChecksumStatus::Good,
             dpdk_sys::SHIM_MBUF_RX_IP_CKSUM_BAD => ChecksumStatus::Bad,
+            _ => ChecksumStatus::Unknown,
+        }
+    }
+
+    /// What the device says about the checksum of TCP or UDP.
+    #[inline(always)]
+    #[must_use]
+    pub fn transport_checksum(&self) -> ChecksumStatus {
+        match self.ol_flags() & dpdk_sys::SHIM_MBUF_RX_L4_CKSUM_MASK {
+            dpdk_sys::SHIM_MBUF_RX_L4_CKSUM_GOOD => ChecksumStatus::Good,
+            dpdk_sys::SHIM_MBUF_RX_L4_CKSUM_BAD => ChecksumStatus::Bad,
             _ => ChecksumStatus::Unknown,
         }
     }
@@ -157,11 +172,12 @@ impl Mbuf {
     /// The bytes of each segment in turn.
     #[must_use]
     pub fn segments(&self) -> Segments<'_> {
-        Segments { next: self.0.as_ptr(), _packet: PhantomData }
+        // In a list, what `next` points to is another packet.
+        Segments { next: self.0.as_ptr(), left: self.nb_segs(), _packet: PhantomData }
     }
 
     /// Cuts the packet to its first `length` bytes; segments behind them go back to their pool. Does nothing when the
-    /// packet is not longer. The first segment stays, even without bytes.
+    /// packet is not longer. The first segment stays, even without bytes. Packets that follow this one are left alone.
     #[inline]
     pub fn truncate(&mut self, length: u32) {
         if length >= self.pkt_len() {
@@ -204,41 +220,51 @@ impl Mbuf {
         }
     }
 
-    /// Appends bytes to the last segment.
+    /// Appends bytes to the last segment. A list's leader has no room.
     ///
     /// # Errors
     /// When they do not fit; the packet is as it was.
     pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), NoRoom> {
         let room = self.tailroom();
-        match u16::try_from(bytes.len()) {
-            Ok(length) if usize::from(length) <= room => {
-                // SAFETY: the packet is owned; the function returns where `length` fresh bytes of the buffer begin,
-                // or null.
-                unsafe {
-                    let place = dpdk_sys::shim_mbuf_append(self.raw(), length);
-                    if !place.is_null() {
-                        std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.cast::<u8>(), bytes.len());
-                        return Ok(());
-                    }
-                }
-                Err(NoRoom { asked: bytes.len(), room })
-            }
-            _ => Err(NoRoom { asked: bytes.len(), room }),
+        let no_room = NoRoom { asked: bytes.len(), room };
+        let Some(length) = u16::try_from(bytes.len()).ok().filter(|length| usize::from(*length) <= room) else {
+            return Err(no_room);
+        };
+        let Some(pkt_len) = self.pkt_len().checked_add(u32::from(length)) else { return Err(no_room) };
+        let last = self.last_segment();
+        // SAFETY: the segment belongs to the packet, which is owned; behind its data are at least `length` bytes of its
+        // buffer.
+        unsafe {
+            let data_len = layout::data_len(last);
+            let place = layout::buf_addr(last).add(usize::from(layout::data_off(last)) + usize::from(data_len));
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
+            layout::set_data_len(last, data_len + length);
+            layout::set_pkt_len(self.raw(), pkt_len);
         }
+        Ok(())
     }
 
     /// Bytes that can still be appended.
     #[must_use]
     pub fn tailroom(&self) -> usize {
-        let mut last = self.raw().cast_const();
-        // SAFETY: all segments belong to the packet, which is borrowed.
+        if self.is_list() {
+            return 0;
+        }
+        let last = self.last_segment();
+        // SAFETY: the segment belongs to the packet, which is borrowed.
         unsafe {
-            while !layout::next(last).is_null() {
-                last = layout::next(last);
-            }
             usize::from(layout::buf_len(last))
                 .saturating_sub(usize::from(layout::data_off(last)) + usize::from(layout::data_len(last)))
         }
+    }
+
+    fn last_segment(&self) -> *mut rte_mbuf {
+        let mut last = self.raw();
+        for _ in 1..self.nb_segs() {
+            // SAFETY: a packet of n segments has n - 1 links.
+            last = unsafe { layout::next(last) };
+        }
+        last
     }
 
     /// Bytes before the packet's first byte that headers can be put into.
@@ -252,12 +278,13 @@ impl Mbuf {
     /// Links the segments of another packet behind this one's.
     ///
     /// # Errors
-    /// Gives the other packet back when the chain would have too many segments.
+    /// Gives the other packet back when the chain would have too many segments, or when one of the two leads a list.
     pub fn chain(&mut self, tail: Self) -> Result<(), Self> {
-        if self.pkt_len().checked_add(tail.pkt_len()).is_none() {
+        let too_many = u32::from(self.nb_segs()) + u32::from(tail.nb_segs()) > u32::from(MOST_SEGMENTS);
+        if too_many || self.is_list() || tail.is_list() || self.pkt_len().checked_add(tail.pkt_len()).is_none() {
             return Err(tail);
         }
-        // SAFETY: both packets are owned. On success the tail's segments belong to this one, hence the forgetting.
+        // SAFETY: both packets are owned and no lists. On success the tail's segments belong to this one, hence the forgetting.
         if unsafe { dpdk_sys::shim_mbuf_chain(self.raw(), tail.raw()) } == 0 {
             std::mem::forget(tail);
             Ok(())
@@ -276,6 +303,22 @@ impl Mbuf {
             packets.set_len(0);
             dpdk_sys::rte_pktmbuf_free_bulk(packets.as_mut_ptr().cast::<*mut rte_mbuf>(), count as u32);
         }
+    }
+
+    /// The field that counts segments, or marks a list and counts its followers.
+    #[inline(always)]
+    pub(crate) fn raw_nb_segs(&self) -> u16 {
+        // SAFETY: the packet is alive, and owned.
+        unsafe { layout::nb_segs(self.raw()) }
+    }
+
+    /// Takes over a packet, and those that follow it.
+    ///
+    /// # Safety
+    /// Nobody else owns it.
+    #[inline(always)]
+    pub(crate) unsafe fn from_raw(packet: NonNull<rte_mbuf>) -> Self {
+        Self(packet)
     }
 
     #[inline(always)]
@@ -300,6 +343,7 @@ impl Drop for Mbuf {
 #[derive(Debug)]
 pub struct Segments<'a> {
     next: *const rte_mbuf,
+    left: u16,
     _packet: PhantomData<&'a Mbuf>,
 }
 
@@ -310,6 +354,7 @@ impl<'a> Iterator for Segments<'a> {
         if self.next.is_null() {
             return None;
         }
+        self.left = self.left.checked_sub(1)?;
         let segment = self.next;
         // SAFETY: `segment` is one of the packet, which is borrowed for 'a; its `data_len` bytes at the data offset
         // belong to it.

@@ -21,6 +21,8 @@ impl RxOffloads {
     pub const UDP_CHECKSUM: Self = Self(sys::SHIM_RX_OFFLOAD_UDP_CKSUM);
     /// The device checks TCP checksums.
     pub const TCP_CHECKSUM: Self = Self(sys::SHIM_RX_OFFLOAD_TCP_CKSUM);
+    /// The device merges TCP packets of a flow ([`crate::Mbuf::merged_segment_size`]).
+    pub const TCP_MERGING: Self = Self(sys::SHIM_RX_OFFLOAD_TCP_LRO);
     /// The device spreads a frame over several packet buffers when it does not fit one.
     pub const SCATTER: Self = Self(sys::SHIM_RX_OFFLOAD_SCATTER);
     /// The device leaves its hash in the packet.
@@ -38,6 +40,9 @@ impl TxOffloads {
     pub const TCP_SEGMENTATION: Self = Self(sys::SHIM_TX_OFFLOAD_TCP_TSO);
     /// The device sends packets of several segments.
     pub const MULTI_SEGMENT: Self = Self(sys::SHIM_TX_OFFLOAD_MULTI_SEGS);
+    /// All that a device needs to cut a chain into TCP packets.
+    pub const TCP_CUTTING: Self =
+        Self(Self::TCP_SEGMENTATION.0 | Self::TCP_CHECKSUM.0 | Self::IPV4_CHECKSUM.0 | Self::MULTI_SEGMENT.0);
     /// The device may take it that all packets of a queue are of one pool and have one reference. Never used: packets
     /// of every port's pool leave by any queue.
     pub const FAST_FREE: Self = Self(sys::SHIM_TX_OFFLOAD_MBUF_FAST_FREE);

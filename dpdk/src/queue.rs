@@ -124,6 +124,20 @@ impl TxQueue {
     }
 }
 
+impl TxQueue {
+    /// Lets the driver look at packets that ask for offloads, before they are sent: some have to write into their headers. Returns how
+    /// many of them, from the front, it can do what they ask for.
+    pub fn prepare<const N: usize>(&mut self, packets: &mut ArrayVec<Mbuf, N>) -> usize {
+        let count = packets.len().min(usize::from(u16::MAX)) as u16;
+        // SAFETY: the port runs and has this queue, for which this is the only handle, borrowed alone. The first `count` places
+        // are owned packets, laid out as pointers, and stay owned by the caller.
+        usize::from(unsafe {
+            let first = packets.as_mut_ptr().cast::<*mut rte_mbuf>();
+            dpdk_sys::shim_tx_prepare(self.port.id(), self.number, first, count)
+        })
+    }
+}
+
 impl Drop for RxQueue {
     fn drop(&mut self) {
         if let Some(taken) = self.port.rx_taken(self.number) {

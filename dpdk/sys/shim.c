@@ -27,6 +27,11 @@ _Static_assert(sizeof(((struct rte_mbuf *)0)->pkt_len) == 4, "pkt_len");
 _Static_assert(sizeof(((struct rte_mbuf *)0)->data_len) == 2, "data_len");
 _Static_assert(sizeof(((struct rte_mbuf *)0)->buf_len) == 2, "buf_len");
 _Static_assert(sizeof(((struct rte_mbuf *)0)->hash.rss) == 4, "hash.rss");
+_Static_assert(sizeof(((struct rte_mbuf *)0)->hash.fdir.hi) == 4, "hash.fdir.hi");
+_Static_assert(offsetof(struct rte_mbuf, hash.fdir.hi) != offsetof(struct rte_mbuf, hash.rss),
+	"a list's bytes lie beside the hash");
+_Static_assert(sizeof(((struct rte_mbuf *)0)->tx_offload) == 8, "tx_offload");
+_Static_assert(RTE_MBUF_TSO_SEGSZ_BITS == 16 && RTE_MBUF_L4_LEN_BITS == 8, "lengths in tx_offload");
 _Static_assert(sizeof(((struct rte_mbuf *)0)->next) == sizeof(void *), "next");
 _Static_assert(offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4,
 	"pkt_len and data_len are read by one load");
@@ -111,6 +116,11 @@ uint16_t shim_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets,
 	return rte_eth_tx_burst(port, queue, packets, count);
 }
 
+uint16_t shim_tx_prepare(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t count)
+{
+	return rte_eth_tx_prepare(port, queue, packets, count);
+}
+
 int shim_tx_descriptor_status(uint16_t port, uint16_t queue, uint16_t offset)
 {
 	return rte_eth_tx_descriptor_status(port, queue, offset);
@@ -152,11 +162,6 @@ void shim_mbuf_hold(struct rte_mbuf *segment)
 unsigned int shim_mbuf_references(const struct rte_mbuf *segment)
 {
 	return rte_mbuf_refcnt_read(segment);
-}
-
-char *shim_mbuf_append(struct rte_mbuf *packet, uint16_t length)
-{
-	return rte_pktmbuf_append(packet, length);
 }
 
 int shim_mbuf_chain(struct rte_mbuf *head, struct rte_mbuf *tail)

@@ -29,6 +29,7 @@ int shim_eal_init(int count, char **arguments);
 
 uint16_t shim_rx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t count);
 uint16_t shim_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t count);
+uint16_t shim_tx_prepare(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t count);
 int shim_tx_descriptor_status(uint16_t port, uint16_t queue, uint16_t offset);
 int shim_link_get_nowait(uint16_t port, struct shim_link *link);
 
@@ -37,7 +38,6 @@ void shim_mbuf_free(struct rte_mbuf *packet);
 void shim_mbuf_free_segment(struct rte_mbuf *segment);
 void shim_mbuf_hold(struct rte_mbuf *segment);
 unsigned int shim_mbuf_references(const struct rte_mbuf *segment);
-char *shim_mbuf_append(struct rte_mbuf *packet, uint16_t length);
 int shim_mbuf_chain(struct rte_mbuf *head, struct rte_mbuf *tail);
 
 unsigned int shim_ring_enqueue_burst(struct rte_ring *ring, struct rte_mbuf **packets, unsigned int count);
@@ -52,6 +52,7 @@ static const uint64_t SHIM_RX_OFFLOAD_SCATTER = RTE_ETH_RX_OFFLOAD_SCATTER;
 static const uint64_t SHIM_RX_OFFLOAD_RSS_HASH = RTE_ETH_RX_OFFLOAD_RSS_HASH;
 static const uint64_t SHIM_RX_OFFLOAD_UDP_CKSUM = RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
 static const uint64_t SHIM_RX_OFFLOAD_TCP_CKSUM = RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
+static const uint64_t SHIM_RX_OFFLOAD_TCP_LRO = RTE_ETH_RX_OFFLOAD_TCP_LRO;
 static const uint64_t SHIM_TX_OFFLOAD_IPV4_CKSUM = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
 static const uint64_t SHIM_TX_OFFLOAD_UDP_CKSUM = RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 static const uint64_t SHIM_TX_OFFLOAD_TCP_CKSUM = RTE_ETH_TX_OFFLOAD_TCP_CKSUM;
@@ -64,7 +65,26 @@ static const uint64_t SHIM_RSS_UDP = RTE_ETH_RSS_UDP;
 static const uint64_t SHIM_MBUF_RX_IP_CKSUM_MASK = RTE_MBUF_F_RX_IP_CKSUM_MASK;
 static const uint64_t SHIM_MBUF_RX_IP_CKSUM_BAD = RTE_MBUF_F_RX_IP_CKSUM_BAD;
 static const uint64_t SHIM_MBUF_RX_IP_CKSUM_GOOD = RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+static const uint64_t SHIM_MBUF_RX_L4_CKSUM_MASK = RTE_MBUF_F_RX_L4_CKSUM_MASK;
+static const uint64_t SHIM_MBUF_RX_L4_CKSUM_BAD = RTE_MBUF_F_RX_L4_CKSUM_BAD;
+static const uint64_t SHIM_MBUF_RX_L4_CKSUM_GOOD = RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+static const uint64_t SHIM_MBUF_RX_LRO = RTE_MBUF_F_RX_LRO;
 static const uint64_t SHIM_MBUF_RX_RSS_HASH = RTE_MBUF_F_RX_RSS_HASH;
+static const uint64_t SHIM_MBUF_TX_OFFLOAD_MASK = RTE_MBUF_F_TX_OFFLOAD_MASK;
+static const uint64_t SHIM_MBUF_TX_IP_CKSUM = RTE_MBUF_F_TX_IP_CKSUM;
+static const uint64_t SHIM_MBUF_TX_TCP_CKSUM = RTE_MBUF_F_TX_TCP_CKSUM;
+static const uint64_t SHIM_MBUF_TX_UDP_CKSUM = RTE_MBUF_F_TX_UDP_CKSUM;
+static const uint64_t SHIM_MBUF_TX_TCP_SEG = RTE_MBUF_F_TX_TCP_SEG;
+static const uint64_t SHIM_MBUF_TX_IPV4 = RTE_MBUF_F_TX_IPV4;
+static const uint64_t SHIM_MBUF_TX_IPV6 = RTE_MBUF_F_TX_IPV6;
+
+/* Where the lengths lie in the word tx_offload, in bits. */
+static const uint64_t SHIM_MBUF_L2_LEN_OFS = RTE_MBUF_L2_LEN_OFS;
+static const uint64_t SHIM_MBUF_L3_LEN_OFS = RTE_MBUF_L3_LEN_OFS;
+static const uint64_t SHIM_MBUF_L4_LEN_OFS = RTE_MBUF_L4_LEN_OFS;
+static const uint64_t SHIM_MBUF_TSO_SEGSZ_OFS = RTE_MBUF_TSO_SEGSZ_OFS;
+static const uint64_t SHIM_MBUF_L2_LEN_BITS = RTE_MBUF_L2_LEN_BITS;
+static const uint64_t SHIM_MBUF_L3_LEN_BITS = RTE_MBUF_L3_LEN_BITS;
 
 /* Where the fields of struct rte_mbuf are that Rust reads and writes itself. */
 static const uint64_t SHIM_MBUF_SIZE = sizeof(struct rte_mbuf);
@@ -77,6 +97,8 @@ static const uint64_t SHIM_MBUF_PKT_LEN = offsetof(struct rte_mbuf, pkt_len);
 static const uint64_t SHIM_MBUF_DATA_LEN = offsetof(struct rte_mbuf, data_len);
 static const uint64_t SHIM_MBUF_BUF_LEN = offsetof(struct rte_mbuf, buf_len);
 static const uint64_t SHIM_MBUF_HASH_RSS = offsetof(struct rte_mbuf, hash.rss);
+static const uint64_t SHIM_MBUF_HASH_HIGH = offsetof(struct rte_mbuf, hash.fdir.hi);
+static const uint64_t SHIM_MBUF_TX_OFFLOAD = offsetof(struct rte_mbuf, tx_offload);
 static const uint64_t SHIM_MBUF_NEXT = offsetof(struct rte_mbuf, next);
 
 /* What the C compiler thinks of struct rte_eth_fp_ops, to hold bindgen's translation against. */

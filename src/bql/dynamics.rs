@@ -60,19 +60,18 @@ impl Dynamics {
     pub(super) fn complete(&mut self, bytes: u64, queued: Queued, bounds: Bounds, now: u64) {
         let completed = self.completed.wrapping_add(bytes);
         let mut excess = ahead(queued.position.wrapping_sub(self.completed), self.limit);
-        let was_in_flight = self.previous.position != self.completed;
-        let is_in_flight = queued.position != completed;
-        // Of what was in flight at the last completion.
+        // Of all that was sent, and of what had been sent by the last completion.
+        let ran_dry = queued.position == completed;
         let all_done = completed.wrapping_sub(self.previous.position).cast_signed() >= 0;
 
         let mut limit = self.limit;
-        if (excess > 0 && !is_in_flight) || (self.previous_excess > 0 && all_done) {
+        if (excess > 0 && ran_dry) || (self.previous_excess > 0 && all_done) {
             // Starved: the limit kept packets back, and the device has, or may have, run out of them. Had the limit been
             // higher by this, it would not have.
             limit += ahead(completed, self.previous.position) + self.previous_excess;
             self.begin_interval(now);
-        } else if is_in_flight && was_in_flight && !all_done {
-            // Busy all the time: so much less would have done as well.
+        } else if !all_done {
+            // Busy since the last completion, and still so: so much less would have done as well.
             let surplus = ahead(limit + self.previous_excess, 2 * bytes);
             // What went over the limit did so in whole pieces.
             let piece = match self.previous_excess {

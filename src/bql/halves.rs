@@ -104,7 +104,8 @@ pub(super) fn pair_from<P: Primitives, S: Safeguards>(
 
 impl<P: Primitives, S: Safeguards> Sender<P, S> {
     /// Accounts for `bytes` that are given to the device, the last of a train: then judges whether the queue has to be stopped,
-    /// which [`Sender::stopped`] tells.
+    /// which [`Sender::stopped`] tells. They are those of a packet, or of a burst that goes undivided: by such pieces is judged how
+    /// far the limit is passed of necessity.
     ///
     /// To be called before the returned mark can be completed; it makes no difference whether the device has the bytes
     /// already. `clock` tells the time in nanoseconds, and is asked only if stalls are looked for.

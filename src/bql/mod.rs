@@ -26,7 +26,8 @@
 //! - *Stalls.* If a threshold is set, the sender notes in which milliseconds it sent, in a bitmap. A completion that comes so
 //!   long after the last one, although something had been sent by the middle of that time, is counted as a stall.
 //!
-//! The mechanism is that of Linux (lib/dynamic_queue_limits.c and its callers, 6.9 and later) with the same results. Two things
+//! The mechanism is that of Linux (lib/dynamic_queue_limits.c and its callers, 6.9 and later) with the same results: `sent` and
+//! `sent_more` are `__netdev_tx_sent_queue`, `completed` is `netdev_tx_completed_queue`, `reset` is `netdev_tx_reset_queue`. Two things
 //! differ. Positions have 64 bits, so that objects of any size can be sent and a mark does not become ambiguous. And what is
 //! said to be completed without having been sent is left out and counted, where Linux stops the machine.
 //!

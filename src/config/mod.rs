@@ -22,6 +22,7 @@ mod validate;
 
 pub use error::{ConfigError, ConfigErrors, Position};
 pub use file::{SIZE_MAX, load, parse, parse_bytes};
+pub(crate) use units::size;
 
 use crate::bql::Limits;
 use crate::qdisc::{BandMap, Priomap};

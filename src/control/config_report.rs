@@ -207,7 +207,8 @@ fn memory_text(memory: Memory) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Control, Neighbor, PfifoFast, Route, Runtime};
+    use crate::bql::Limits;
+    use crate::config::{ByteLimit, Control, Neighbor, PfifoFast, Route, Runtime};
     use crate::units::CoreId;
 
     fn config() -> Config {
@@ -233,6 +234,12 @@ mod tests {
                 promiscuous: false,
                 queue_cores: vec![CoreId(1), CoreId(2)],
                 qdisc: Qdisc::PfifoFast(PfifoFast { limit: 300, bypass: false, ..PfifoFast::default() }),
+                bql: ByteLimit {
+                    enabled: true,
+                    limits: Limits::new(3000, 100_000, Duration::from_millis(20)).unwrap(),
+                    stall_threshold: Some(Duration::from_millis(16)),
+                },
+                tx_completion: Some(TxCompletion::MbufRefcount),
             }],
             routes: vec![
                 Route {
@@ -260,6 +267,8 @@ mod tests {
             (&qdisc["kind"], &qdisc["limit"], &qdisc["bypass"]),
             (&"pfifo_fast".into(), &300.into(), &false.into())
         );
+        let bql = serde_json::json!({"enabled": true, "limit_min": 3000, "limit_max": 100_000, "hold_time_ms": 20, "stall_thrs_ms": 16});
+        assert_eq!((&json["port"][0]["bql"], &json["port"][0]["tx_completion"]), (&bql, &"mbuf-refcount".into()));
         assert_eq!(json["port"][0]["queue_map"], serde_json::json!([[0, 1], [1, 2]]));
         assert_eq!(
             json["route"][0],

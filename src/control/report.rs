@@ -38,6 +38,8 @@ pub struct PortReport {
     pub tx: PortTx,
     /// How it is known that a packet has left.
     pub tx_completion: TxCompletion,
+    /// The packet pool of its NUMA node, which ports on the same node share.
+    pub pool: PoolReport,
 }
 
 /// Whether a port is meant to carry traffic.
@@ -87,6 +89,15 @@ pub struct PortTx {
     pub errors: u64,
 }
 
+/// A packet pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolReport {
+    /// Buffers there are.
+    pub buffers: u64,
+    /// Buffers that are out now: in packets and queues, or kept by a driver for packets to come. Not a counter.
+    pub in_use: u64,
+}
+
 /// Packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
@@ -123,7 +134,7 @@ pub struct QueueReport {
     pub requeues: u64,
     /// Packets dropped while they waited, as the port went down.
     pub purged: u64,
-    /// Times a packet had to wait for its byte budget.
+    /// Times the queue was stopped because its byte budget was used up.
     pub overlimits: u64,
     /// What waits now.
     pub backlog: Amount,
@@ -165,6 +176,8 @@ pub struct BqlReport {
     pub hold_time_ms: u64,
     /// Bytes in flight now.
     pub inflight: u64,
+    /// How long nothing completes before that counts as a stall, in ms; 0 for never.
+    pub stall_thrs_ms: u64,
     /// Times nothing completed for long.
     pub stalls: u64,
     /// The longest of them, in ms.

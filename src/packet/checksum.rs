@@ -49,6 +49,12 @@ impl Sum {
         U16::from_bytes((!self.fold()).to_ne_bytes())
     }
 
+    /// Folded, but not complemented: what a checksum field holds that a device is to complete.
+    #[inline]
+    pub fn folded(self) -> U16 {
+        U16::from_bytes(self.fold().to_ne_bytes())
+    }
+
     /// Whether it is the sum of something whose checksum is right. The sum must have been taken over
     /// the checksum field, too.
     #[inline]
@@ -111,6 +117,12 @@ fn pseudo_header_v4(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, len: 
 /// The sum of the pseudo-header over IPv6 (RFC 8200 8.1).
 fn pseudo_header_v6(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, len: usize) -> Sum {
     Sum::of(&source.octets()) + Sum::of(&destination.octets()) + len_and_protocol(len, protocol)
+}
+
+/// The sum of the pseudo-header over either version: `addresses` is source and destination as they lie in the header,
+/// `len` the length of the transport's header and all behind it.
+pub fn pseudo_header(addresses: &[u8], protocol: u8, len: usize) -> Sum {
+    Sum::of(addresses) + len_and_protocol(len, protocol)
 }
 
 fn len_and_protocol(len: usize, protocol: u8) -> Sum {

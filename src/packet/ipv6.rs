@@ -35,6 +35,8 @@ pub mod next_header {
     pub const ROUTING: u8 = 43;
     /// Fragment
     pub const FRAGMENT: u8 = 44;
+    /// No next header
+    pub const NONE: u8 = 59;
     /// Destination options
     pub const DESTINATION_OPTIONS: u8 = 60;
 }

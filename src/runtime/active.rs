@@ -1,8 +1,9 @@
 //! A port while it is in use: up, with its queues out, or down.
 
+use crate::control::report::PoolReport;
 use crate::units::MacAddr;
 use dpdk::stats::PortStats;
-use dpdk::{DeviceInfo, Link, Port, PortConfig, PortError, RunningPort, RxQueue, StoppedPort, TxQueue};
+use dpdk::{DeviceInfo, Link, Mempool, Port, PortConfig, PortError, RunningPort, RxQueue, StoppedPort, TxQueue};
 
 /// Drivers whose ports do not work any more once they were stopped, and have to be opened anew.
 const STOP_IS_FINAL: [&str; 1] = ["net_af_packet"];
@@ -84,6 +85,12 @@ impl ActivePort {
             State::Up(running) => Ok(running.stats()?.since(&self.before)),
             State::Down(_) | State::Closed => Ok(self.last),
         }
+    }
+
+    /// The pool that it takes its packets from.
+    pub fn pool(&self) -> PoolReport {
+        let report = |pool: &Mempool| PoolReport { buffers: pool.capacity().into(), in_use: pool.in_use().into() };
+        self.setup.rx_pools.first().map_or_else(PoolReport::default, report)
     }
 
     /// Stops the port.

@@ -78,7 +78,7 @@ pub(super) fn start_eal(config: &Config, extra: u32) -> Result<Eal, RuntimeError
 /// Brings up ports, tables and workers. DPDK runs.
 pub(super) fn start(config: Config, isa: Isa, extra: u32) -> Result<Running, RuntimeError> {
     let devices = ports::open(&config)?;
-    let pools = ports::pools(&config, &PoolPlan::new(&config, extra), &devices)?;
+    let pools = ports::pools(&config, extra, &devices)?;
     let active = ports::start(&config, &pools, devices)?;
     start_workers(config, active, isa)
 }

@@ -6,7 +6,6 @@
 
 use super::error::RuntimeError;
 use super::forwarder::Running;
-use super::plan::PoolPlan;
 use super::{daemon, machine, ports};
 use crate::config::{self, Config};
 use crate::datapath::Isa;
@@ -67,7 +66,7 @@ pub fn demo(seconds: u64, json: bool) -> Result<(), RuntimeError> {
         devices.push(Port::from_rings(name, vec![port_rx], vec![port_tx]).map_err(failed)?);
         wires.push(Wire { to_port, from_port });
     }
-    let pools = ports::pools(&config, &PoolPlan::new(&config, 4 * PLACES + FRAMES as u32), &devices)?;
+    let pools = ports::pools(&config, 4 * PLACES + FRAMES as u32, &devices)?;
     let active = ports::start(&config, &pools, devices)?;
     let pool = pools.into_values().next().ok_or_else(|| RuntimeError::Demo("there is no packet pool".to_owned()))?;
     let frames: Vec<Vec<GeneratedFrame>> =

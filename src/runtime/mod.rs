@@ -17,6 +17,7 @@ mod machine;
 mod notify;
 mod plan;
 mod ports;
+mod queues;
 #[cfg(test)]
 mod tests;
 mod workers;

@@ -18,11 +18,18 @@ pub(super) fn open(config: &Config) -> Result<Vec<Port>, RuntimeError> {
 /// The packet pool of each NUMA node.
 pub(super) type Pools = BTreeMap<Option<u32>, Mempool>;
 
-/// A pool for each NUMA node with a device on it.
-pub(super) fn pools(config: &Config, plan: &PoolPlan, devices: &[Port]) -> Result<Pools, RuntimeError> {
+/// A pool for each NUMA node with a device on it, with `extra` buffers that drivers are known to keep beside those that
+/// show when the devices are open.
+pub(super) fn pools(config: &Config, extra: u32, devices: &[Port]) -> Result<Pools, RuntimeError> {
+    let info = |(port, device): (&crate::config::Port, &Port)| {
+        device.info().map_err(|source| RuntimeError::Port { name: port.name.clone(), source })
+    };
+    let infos = config.ports.iter().zip(devices).map(info).collect::<Result<Vec<_>, _>>()?;
+    let second_rings =
+        config.ports.iter().zip(&infos).map(|(port, info)| second_rings(port, &info.driver)).sum::<u32>();
+    let plan = PoolPlan::new(config, extra + second_rings);
     let mut pools = Pools::new();
-    for (port, device) in config.ports.iter().zip(devices) {
-        let info = device.info().map_err(|source| RuntimeError::Port { name: port.name.clone(), source })?;
+    for info in infos {
         if let Entry::Vacant(entry) = pools.entry(info.socket) {
             let name = info.socket.map_or_else(|| "packets".to_owned(), |socket| format!("packets{socket}"));
             let pool = Mempool::create(&name, plan.count, CACHE, plan.data_room, info.socket)
@@ -31,6 +38,11 @@ pub(super) fn pools(config: &Config, plan: &PoolPlan, devices: &[Port]) -> Resul
         }
     }
     Ok(pools)
+}
+
+/// Buffers that a port's driver puts into a second ring of each receive queue, for the rest of long packets.
+fn second_rings(port: &crate::config::Port, driver: &str) -> u32 {
+    if driver == "net_vmxnet3" { u32::from(port.rx_queues) * u32::from(port.rx_descriptors) } else { 0 }
 }
 
 /// Configures and starts every port on its device.

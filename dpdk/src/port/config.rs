@@ -38,6 +38,10 @@ pub struct PortConfig {
     pub rx_checksum: bool,
     /// Whether packets of several segments may be sent: true when any port receives frames that do not fit one buffer.
     pub tx_segments: bool,
+    /// Whether the device is to check TCP checksums when it can.
+    pub rx_tcp_checksum: bool,
+    /// Whether the device is to cut TCP packets ([`crate::segmentation`]) when it can.
+    pub tx_cutting: bool,
 }
 
 impl PortConfig {
@@ -56,6 +60,8 @@ impl PortConfig {
             rss: true,
             rx_checksum: true,
             tx_segments: false,
+            rx_tcp_checksum: false,
+            tx_cutting: false,
         }
     }
 }
@@ -79,6 +85,10 @@ pub struct Applied {
     pub rx_checksum: bool,
     /// Whether packets of several segments may be sent: asked for and offered.
     pub tx_segments: bool,
+    /// Whether the device checks TCP checksums: asked for and offered.
+    pub rx_tcp_checksum: bool,
+    /// Whether the device cuts TCP packets: asked for and offered, with the checksums and the chains that belong to it.
+    pub tx_cutting: bool,
     /// Whether the port receives frames for any MAC address.
     pub promiscuous: bool,
     /// The MAC address.
@@ -99,11 +109,18 @@ pub(super) fn apply(port: &Port, config: &PortConfig) -> Result<Applied, PortErr
     if config.rx_checksum {
         rx_offloads = rx_offloads.union(offered_rx.intersection(RxOffloads::IPV4_CHECKSUM));
     }
+    if config.rx_tcp_checksum {
+        rx_offloads = rx_offloads.union(offered_rx.intersection(RxOffloads::TCP_CHECKSUM));
+    }
     if scatter {
         rx_offloads = rx_offloads.union(RxOffloads::SCATTER);
     }
-    let tx_offloads =
+    let mut tx_offloads =
         if config.tx_segments { offered_tx.intersection(TxOffloads::MULTI_SEGMENT) } else { TxOffloads::NONE };
+    let tx_cutting = config.tx_cutting && offered_tx.contains(TxOffloads::TCP_CUTTING);
+    if tx_cutting {
+        tx_offloads = tx_offloads.union(TxOffloads::TCP_CUTTING);
+    }
     let rss = if config.rss && rx_queues > 1 {
         RssTypes::FLOWS.intersection(RssTypes(info.flow_type_rss_offloads))
     } else {
@@ -134,6 +151,8 @@ pub(super) fn apply(port: &Port, config: &PortConfig) -> Result<Applied, PortErr
         scatter: rx_offloads.contains(RxOffloads::SCATTER),
         rss,
         rx_checksum: rx_offloads.contains(RxOffloads::IPV4_CHECKSUM),
+        rx_tcp_checksum: rx_offloads.contains(RxOffloads::TCP_CHECKSUM),
+        tx_cutting,
         tx_segments: tx_offloads.contains(TxOffloads::MULTI_SEGMENT),
         promiscuous: false,
         mac,

@@ -43,6 +43,8 @@ pub struct DeviceInfo {
     pub preferred_rx_descriptors: u16,
     /// Transmit descriptors that the driver likes; 0 when it does not say.
     pub preferred_tx_descriptors: u16,
+    /// Buffers that a packet which the device is to cut may consist of; 65535 when the driver does not say.
+    pub most_segments_to_cut: u16,
     /// Speeds it can have, as DPDK's bits.
     pub speeds: u32,
 }
@@ -78,6 +80,10 @@ pub(super) fn info(id: u16) -> Result<DeviceInfo, Errno> {
         preferred_tx_burst: raw.default_txportconf.burst_size,
         preferred_rx_descriptors: raw.default_rxportconf.ring_size,
         preferred_tx_descriptors: raw.default_txportconf.ring_size,
+        most_segments_to_cut: match raw.tx_desc_lim.nb_seg_max {
+            0 => u16::MAX,
+            most => most,
+        },
         speeds: raw.speed_capa,
     })
 }

@@ -10,8 +10,8 @@ use std::mem::{offset_of, size_of};
 use crate::{
     SHIM_FP_OPS_RX_BURST, SHIM_FP_OPS_RXQ_CLBK, SHIM_FP_OPS_RXQ_DATA, SHIM_FP_OPS_SIZE, SHIM_FP_OPS_TX_BURST,
     SHIM_FP_OPS_TXQ_CLBK, SHIM_FP_OPS_TXQ_DATA, SHIM_MBUF_BUF_ADDR, SHIM_MBUF_BUF_LEN, SHIM_MBUF_DATA_LEN,
-    SHIM_MBUF_DATA_OFF, SHIM_MBUF_HASH_RSS, SHIM_MBUF_NB_SEGS, SHIM_MBUF_NEXT, SHIM_MBUF_OL_FLAGS, SHIM_MBUF_PKT_LEN,
-    SHIM_MBUF_PORT, SHIM_MBUF_SIZE, rte_eth_fp_ops, rte_mbuf,
+    SHIM_MBUF_DATA_OFF, SHIM_MBUF_HASH_HIGH, SHIM_MBUF_HASH_RSS, SHIM_MBUF_NB_SEGS, SHIM_MBUF_NEXT, SHIM_MBUF_OL_FLAGS,
+    SHIM_MBUF_PKT_LEN, SHIM_MBUF_PORT, SHIM_MBUF_SIZE, SHIM_MBUF_TX_OFFLOAD, rte_eth_fp_ops, rte_mbuf,
 };
 
 /// Defines a getter and, where named, a setter of one field of `struct rte_mbuf`.
@@ -50,13 +50,13 @@ mbuf_fields! {
     /// Where the buffer of this segment begins, its headroom included.
     buf_addr: *mut u8 = SHIM_MBUF_BUF_ADDR;
     /// Bytes between the beginning of the buffer and the data.
-    data_off: u16 = SHIM_MBUF_DATA_OFF;
+    data_off, set_data_off: u16 = SHIM_MBUF_DATA_OFF;
     /// Segments of the packet; right in the first segment only.
     nb_segs, set_nb_segs: u16 = SHIM_MBUF_NB_SEGS;
     /// The port the packet came in by.
-    port: u16 = SHIM_MBUF_PORT;
+    port, set_port: u16 = SHIM_MBUF_PORT;
     /// The flags of the offloads.
-    ol_flags: u64 = SHIM_MBUF_OL_FLAGS;
+    ol_flags, set_ol_flags: u64 = SHIM_MBUF_OL_FLAGS;
     /// Bytes of the packet in all segments; right in the first segment only.
     pkt_len, set_pkt_len: u32 = SHIM_MBUF_PKT_LEN;
     /// Bytes of the packet in this segment.
@@ -65,6 +65,10 @@ mbuf_fields! {
     buf_len: u16 = SHIM_MBUF_BUF_LEN;
     /// The hash that the device computed, when the flags say that it did.
     hash_rss: u32 = SHIM_MBUF_HASH_RSS;
+    /// The word beside the hash: a device writes it only where flow rules leave marks. In a list's leader, the list's bytes.
+    hash_high, set_hash_high: u32 = SHIM_MBUF_HASH_HIGH;
+    /// Lengths of headers and the segment size, packed.
+    tx_offload, set_tx_offload: u64 = SHIM_MBUF_TX_OFFLOAD;
     /// The next segment, or null.
     next, set_next: *mut rte_mbuf = SHIM_MBUF_NEXT;
 }

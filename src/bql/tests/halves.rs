@@ -155,8 +155,8 @@ fn halves_go_to_threads_and_control_to_any() {
 
 #[test]
 fn each_side_has_a_cache_line_of_its_own() {
-    assert_eq!(size_of::<crate::bql::halves::SenderLine<Native>>(), 40);
-    assert_eq!(size_of::<crate::bql::halves::CompleterLine>(), 56);
+    assert!(size_of::<crate::bql::halves::SenderLine<Native>>() <= 64);
+    assert!(size_of::<crate::bql::halves::CompleterLine>() <= 64);
 }
 
 #[test]

@@ -120,6 +120,8 @@ fn a_clock_that_is_put_back_finds_nothing_for_a_while() {
     assert_eq!(complete(&mut queue, 600), (0, 0));
     queue.send(601, 100);
     assert_eq!(complete(&mut queue, 700), (1, 99));
+    queue.send(1, 100);
+    assert_eq!(complete(&mut queue, 1), (1, 99));
 }
 
 proptest! {

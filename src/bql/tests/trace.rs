@@ -82,7 +82,6 @@ fn the_trace_is_followed_row_by_row_wherever_it_begins() {
     }
 }
 
-#[expect(clippy::type_complexity, reason = "a row of the table")]
 fn columns(queue: &Queue, position: u64) -> (u64, u64, u64, u64, i64, u64, u64, u64, u64, bool) {
     let (statistics, dynamics) = (queue.statistics(), &queue.completer.dynamics);
     let available = queue.sender.available();

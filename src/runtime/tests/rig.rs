@@ -6,7 +6,6 @@ use crate::drop_reason::DropReason;
 use crate::packet::checksum::Sum;
 use crate::qdisc::Statistics;
 use crate::runtime::forwarder::Running;
-use crate::runtime::plan::PoolPlan;
 use crate::runtime::ports::Pools;
 use crate::runtime::{daemon, machine, ports};
 use crate::units::PortId;
@@ -87,7 +86,7 @@ impl Rig {
             Port::from_rings("test_in", in_rx, in_tx).unwrap(),
             Port::from_rings("test_out", out_rx, out_tx).unwrap(),
         ];
-        let pools = POOLS.get_or_init(|| ports::pools(&config, &PoolPlan::new(&config, EXTRA), &devices).unwrap());
+        let pools = POOLS.get_or_init(|| ports::pools(&config, EXTRA, &devices).unwrap());
         let active = ports::start(&config, pools, devices).unwrap();
         let frame = frame(active[0].mac.0);
         let running = daemon::start_workers(config, active, Isa::detect()).unwrap();
