@@ -106,6 +106,7 @@ impl RxBurst for Rx {
 
 impl TxBurst for Tx {
     type Buf = Packet;
+    type Held = ();
 
     fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<Packet, N>) -> usize {
         let count = burst.len();

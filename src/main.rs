@@ -24,6 +24,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Route(command) => cli::route(cli.socket(), command),
         Command::Neighbor(command) => cli::neighbor(cli.socket(), command),
         Command::Qdisc(command) => cli::qdisc(cli.socket(), command),
+        Command::Bql(command) => cli::bql(cli.socket(), command),
         Command::Port(command) => cli::port(cli.socket(), command),
         Command::Completions { shell } => cli::completions(*shell),
         Command::Man => cli::man(),

@@ -78,7 +78,7 @@ fn json_has_the_keys_of_the_contract() {
             "port queue cores kind bypass limit sent.packets sent.bytes bypassed.packets bypassed.bytes queued.packets \
              queued.bytes dropped requeues purged overlimits backlog.packets backlog.bytes bands[].sent.packets \
              bands[].sent.bytes bands[].backlog.packets bands[].backlog.bytes bands[].dropped doorbells reschedules \
-             bql.enabled bql.limit bql.limit_min bql.limit_max bql.hold_time_ms bql.inflight bql.stalls \
+             bql.enabled bql.limit bql.limit_min bql.limit_max bql.hold_time_ms bql.inflight bql.stall_thrs_ms bql.stalls \
              bql.stall_max_ms gso.super_packets gso.segments",
         ),
         ("drops", "reason packets per_core[].core per_core[].packets explanation"),
@@ -148,6 +148,17 @@ fn qdiscs_are_tuned_and_ports_taken_down_and_up() {
     assert!(failure(socket, "qdisc change p7:0 limit 500", 1).contains("there is no port p7"));
     assert!(failure(socket, "qdisc change p0", 2).contains("give limit N or bypass on|off"));
     assert!(failure(socket, "qdisc change p0 limit 0", 2).contains("a limit from 1 to 65535"));
+    assert_eq!(success(socket, "bql change p0:0 limit_min 3000 limit_max 100k hold_time_ms 20 enabled off"), "");
+    let bql = &show(socket, "queues")[0]["bql"];
+    assert_eq!(
+        (&bql["limit_min"], &bql["limit_max"], &bql["hold_time_ms"]),
+        (&json!(3000), &json!(102_400), &json!(20))
+    );
+    assert_eq!(bql["enabled"], json!(false));
+    assert!(failure(socket, "bql change p7 enabled on", 1).contains("there is no port p7"));
+    assert!(failure(socket, "bql change p0", 2).contains("give enabled on|off, limit_min N"));
+    assert!(failure(socket, "bql change p0 limit_max 1879048193", 2).contains("give one from 0 to 1879048192"));
+    assert!(failure(socket, "bql change p0 stall_thrs_ms 3", 2).contains("give 4 to 128, or 0 for none"));
     assert_eq!(success(socket, "port set p1 down"), "");
     let admin = || [0, 1].map(|port| show(socket, "ports")[port]["admin"].as_str().unwrap().to_owned());
     assert_eq!(admin(), ["up", "down"]);

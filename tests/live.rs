@@ -135,7 +135,7 @@ fn every_packet_is_sent_or_counted_under_its_reason() {
 fn counters(value: &Value, path: &str, into: &mut BTreeMap<String, u64>) {
     match value {
         Value::Object(map) => {
-            let counted = map.iter().filter(|(key, _)| *key != "pool");
+            let counted = map.iter().filter(|(key, _)| !["pool", "bql"].contains(&key.as_str()));
             counted.for_each(|(key, value)| counters(value, &format!("{path}/{key}"), into));
         }
         Value::Array(items) => {
@@ -214,6 +214,15 @@ fn qdiscs_are_tuned_and_ports_taken_down_and_up_while_packets_pass() {
     assert_eq!(thruway.show("config")["port"][1]["qdisc"]["bypass"], false);
     thruway.client("qdisc change p1:0 bypass on");
     passes(&thruway, "/bypassed/packets");
+
+    thruway.client("bql change p1 limit_min 3000 limit_max 3000");
+    let changed = queue(&thruway);
+    assert_eq!((&changed["bql"]["limit_min"], &changed["bql"]["limit_max"]), (&3000.into(), &3000.into()));
+    assert_eq!(thruway.show("config")["port"][1]["bql"]["limit_max"], 3000);
+    passes(&thruway, "/sent/packets");
+    wait("the limit to be in effect", || (number(&queue(&thruway), "/bql/limit") == 3000).then_some(()));
+    thruway.client("bql change p1 enabled off");
+    passes(&thruway, "/sent/packets");
 
     thruway.client("port set p1 down");
     assert_eq!(thruway.show("ports")[1]["admin"], "down");

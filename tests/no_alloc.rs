@@ -5,13 +5,15 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use thruway::bql::Limits;
 use thruway::config::RouteAction;
 use thruway::datapath::Isa;
 use thruway::datapath::counters::WorkerCounters;
+use thruway::datapath::in_flight::{InFlight, Places, Source};
 use thruway::datapath::memory::{MemoryPool, MemoryQueue};
 use thruway::datapath::output::{Output, Outputs};
 use thruway::datapath::pipeline::Ingress;
-use thruway::datapath::transmit::{QUOTA, TxRoot};
+use thruway::datapath::transmit::{QUOTA, TxDevice, TxRoot};
 use thruway::datapath::worker::{Input, Worker};
 use thruway::drop_reason::DropReason;
 use thruway::generate::Profile;
@@ -87,10 +89,26 @@ fn tables() -> Tables {
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Direct,
-    Queued { bypass: bool },
+    Queued { bypass: bool, source: Source },
 }
 
-const WAYS: [Way; 3] = [Way::Direct, Way::Queued { bypass: true }, Way::Queued { bypass: false }];
+const WAYS: [Way; 5] = [
+    Way::Direct,
+    Way::Queued { bypass: true, source: Source::Synchronous },
+    Way::Queued { bypass: false, source: Source::Synchronous },
+    Way::Queued { bypass: true, source: Source::Paced },
+    // Plain memory has no descriptors: trains are given up on.
+    Way::Queued { bypass: false, source: Source::DescriptorStatus(Places::Ring(512)) },
+];
+
+/// A clock by which a millisecond passes whenever somebody looks.
+fn milliseconds() -> u64 {
+    thread_local! {
+        static NOW: Cell<u64> = const { Cell::new(0) };
+    }
+    NOW.set(NOW.get() + 1_000_000);
+    NOW.get()
+}
 
 /// What the allocator was asked for while so many frames were forwarded, a share of them bad, and how many
 /// were sent.
@@ -118,11 +136,14 @@ fn forward(bad_percent: u8, isa: Isa, way: Way) -> (Calls, usize) {
     let input = Input { ingress: Ingress { port: PortId(0), mac: tables.ports()[0].mac }, queue: input };
     let outputs = match way {
         Way::Direct => Outputs::direct([0, 1].map(queue)),
-        Way::Queued { bypass } => {
+        Way::Queued { bypass, source } => {
             let root = |id| {
                 let map = BandMap::default();
                 let settings = Settings { id, cores: 1, bypass, quota: QUOTA, retry_interval: 1, map };
-                Arc::new(TxRoot::on_rings(settings, 64, queue(id).into()).unwrap())
+                // The limits are learnt while traffic flows, and hold trains back.
+                let in_flight = InFlight::new(source, Arc::default(), 16);
+                let device = TxDevice::new(queue(id), Limits::default(), true, in_flight, milliseconds);
+                Arc::new(TxRoot::on_rings(settings, 1000, device).unwrap())
             };
             let roots: Arc<[_]> = [0, 1].map(root).into();
             Outputs::new(roots.iter().cloned().map(Output::Queued).collect(), 0, roots)
@@ -132,7 +153,11 @@ fn forward(bad_percent: u8, isa: Isa, way: Way) -> (Calls, usize) {
     let mut worker = Worker::new(vec![input], outputs, tables.current(), counters.clone(), isa);
 
     let before = CALLS.get();
-    while worker.turn(|| 0) != 0 {}
+    while worker.turn(milliseconds) != 0 {}
+    // What a limit has held back.
+    for _ in 0..FRAMES {
+        worker.turn(milliseconds);
+    }
     let after = CALLS.get();
 
     let sent = [0, 1].map(|port| worker.outputs().statistics(PortId(port)).transmitted.packets as usize);
@@ -154,7 +179,7 @@ fn forwarding_neither_allocates_nor_frees() {
 #[test]
 fn dropping_only_frees_the_packets() {
     for isa in Isa::available() {
-        let (calls, sent) = forward(30, isa, Way::Queued { bypass: true });
+        let (calls, sent) = forward(30, isa, Way::Queued { bypass: true, source: Source::Paced });
         // A packet in plain memory is two allocations; in a pool of DPDK it is none.
         assert_eq!(calls, Calls { taken: 0, given_back: 2 * (FRAMES - sent) as u64 }, "{}", isa.name());
         assert!(sent < FRAMES * 9 / 10, "{sent}");

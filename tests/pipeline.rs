@@ -4,6 +4,8 @@ mod reference;
 
 #[path = "pipeline/bursts.rs"]
 mod bursts;
+#[path = "pipeline/byte_limits.rs"]
+mod byte_limits;
 #[path = "pipeline/changes.rs"]
 mod changes;
 #[path = "pipeline/networks.rs"]

@@ -85,6 +85,9 @@ pub enum Command {
     /// Tune qdiscs while they work
     #[command(subcommand)]
     Qdisc(QdiscCommand),
+    /// Tune byte limits while they work
+    #[command(subcommand)]
+    Bql(BqlCommand),
     /// Take ports up or down
     #[command(subcommand)]
     Port(PortCommand),
@@ -320,6 +323,19 @@ pub enum QdiscCommand {
     /// Tune those of a port, or of one transmit queue: PORT or PORT:QUEUE, then limit N, bypass on|off
     Change {
         /// PORT or PORT:QUEUE, then limit N, bypass on|off
+        #[arg(required = true, value_name = "CHANGE")]
+        words: Vec<String>,
+    },
+}
+
+/// What to do with a byte limit.
+#[derive(Clone, Debug, Subcommand)]
+pub enum BqlCommand {
+    /// Tune those of a port, or of one transmit queue: PORT or PORT:QUEUE, then enabled on|off, limit_min N, limit_max N,
+    /// hold_time_ms N, stall_thrs_ms N
+    Change {
+        /// PORT or PORT:QUEUE, then enabled on|off, limit_min N, limit_max N, hold_time_ms N, stall_thrs_ms N; bytes may
+        /// have a unit, such as 100k
         #[arg(required = true, value_name = "CHANGE")]
         words: Vec<String>,
     },

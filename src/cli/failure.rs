@@ -81,7 +81,7 @@ impl Failure {
 
 /// What there is to say of a subcommand that does not exist where it stands, but that people may look for there.
 fn known_elsewhere(command: &[&str], word: &str) -> Option<String> {
-    const NO_COMMANDS: [&str; 9] = ["police", "bql", "reload", "top", "capture", "trace", "gen", "rfc2544", "doctor"];
+    const NO_COMMANDS: [&str; 8] = ["police", "reload", "top", "capture", "trace", "gen", "rfc2544", "doctor"];
     const NO_SUITES: [&str; 2] = ["police", "bql"];
     let not_yet = |name: &str| Some(format!("not supported yet: {name}"));
     match (command, word) {
@@ -123,7 +123,7 @@ mod tests {
             (&["thruway", "route", "add"], "provided: <ROUTE>... (see thruway route add --help)"),
             (&["thruway", "frobnicate"], "'frobnicate' (see thruway --help)"),
             (&["thruway", "trace", "-c", "5"], "not supported yet: trace"),
-            (&["thruway", "-v", "bql", "change", "p0"], "not supported yet: bql"),
+            (&["thruway", "-v", "police", "change", "p0"], "not supported yet: police"),
             #[cfg(feature = "dpdk")]
             (&["thruway", "bench", "police", "--json"], "not supported yet: bench police"),
             #[cfg(feature = "dpdk")]

@@ -14,13 +14,13 @@ mod view;
 mod words;
 
 pub use args::{
-    BenchArgs, BenchOutput, BenchSuite, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs, MeasureArgs,
+    BenchArgs, BenchOutput, BenchSuite, BqlCommand, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs, MeasureArgs,
     NeighborCommand, PortCommand, QdiscArgs, QdiscCommand, QueueArgs, RouteCommand, RunArgs, ShowArgs,
 };
 pub use failure::Failure;
 
 use crate::config;
-use crate::control::protocol::{DEFAULT_SOCKET, PortRequest, QdiscRequest, Request, RouteRequest};
+use crate::control::protocol::{BqlRequest, DEFAULT_SOCKET, PortRequest, QdiscRequest, Request, RouteRequest};
 use clap::{CommandFactory, Parser};
 use std::io::Write;
 use std::path::Path;
@@ -120,6 +120,15 @@ pub fn neighbor(socket: &Path, command: &NeighborCommand) -> Result<(), Failure>
 pub fn qdisc(socket: &Path, command: &QdiscCommand) -> Result<(), Failure> {
     let QdiscCommand::Change { words } = command;
     change(socket, &Request::Qdisc(QdiscRequest::Change(words::qdisc_change(words)?)))
+}
+
+/// `thruway bql`: tunes byte limits.
+///
+/// # Errors
+/// As [`route`].
+pub fn bql(socket: &Path, command: &BqlCommand) -> Result<(), Failure> {
+    let BqlCommand::Change { words } = command;
+    change(socket, &Request::Bql(BqlRequest::Change(words::bql_change(words)?)))
 }
 
 /// `thruway port`: takes a port up or down.

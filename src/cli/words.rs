@@ -1,10 +1,12 @@
-//! The words of `thruway route`, `neighbor`, `qdisc` and `port`: those of `ip` and `tc`, as far as there is something
+//! The words of `thruway route`, `neighbor`, `qdisc`, `bql` and `port`: those of `ip` and `tc`, as far as there is something
 //! behind them.
 
 use crate::cli::args::NeighborCommand;
 use crate::cli::failure::Failure;
+use crate::config;
 use crate::control::protocol::{
-    NeighborRequest, NeighborSelector, NeighborSpec, PortSetting, QdiscChange, RouteSelector, RouteSpec,
+    BqlChange, MAX_LIMIT, NeighborRequest, NeighborSelector, NeighborSpec, PortSetting, QdiscChange, RouteSelector,
+    RouteSpec,
 };
 use crate::control::report::{Admin, RouteKind};
 use crate::units::MacAddr;
@@ -106,22 +108,64 @@ pub(super) fn qdisc_change(words: &[String]) -> Result<QdiscChange, Failure> {
     while let Some(word) = words.next() {
         match word {
             "limit" => limit.set(words.value("limit", "a number of packets from 1 to 65535")?)?,
-            "bypass" => bypass.set(match words.required("bypass", "on or off")? {
-                "on" => true,
-                "off" => false,
-                other => return Err(usage(format!("`{other}` after `bypass` is wrong: give on or off"))),
-            })?,
+            "bypass" => bypass.set(words.switch("bypass")?)?,
             "priomap" | "bands" | "handle" | "root" | "parent" => return Err(not_yet(word)),
             "dev" => place.set(words.required("dev", "the name of a port")?)?,
             word => place.set(word)?,
         }
     }
-    let place = place.value.ok_or_else(|| usage("the port is missing: give PORT or PORT:QUEUE".to_owned()))?;
-    let (port, queue) = match place.split_once(':') {
-        None => (place, None),
-        Some((port, queue)) => (port, Some(parse(queue, "the number of a transmit queue behind the colon")?)),
-    };
-    Ok(QdiscChange { port: port.to_owned(), queue, limit: limit.value, bypass: bypass.value })
+    let (port, queue) = port_and_queue(place.value)?;
+    Ok(QdiscChange { port, queue, limit: limit.value, bypass: bypass.value })
+}
+
+/// Reads `PORT[:QUEUE] [enabled on|off] [limit_min N] [limit_max N] [hold_time_ms N] [stall_thrs_ms N]`.
+///
+/// # Errors
+/// [`Failure::Usage`] with the first word that is wrong.
+pub(super) fn bql_change(words: &[String]) -> Result<BqlChange, Failure> {
+    const MS: &str = "a number of milliseconds from 0 to 65535";
+    let mut place = Once::new("a port");
+    let mut enabled = Once::new("enabled");
+    let (mut limit_min, mut limit_max) = (Once::new("limit_min"), Once::new("limit_max"));
+    let (mut hold_time_ms, mut stall_thrs_ms) = (Once::new("hold_time_ms"), Once::new("stall_thrs_ms"));
+    let mut words = Words::new(words);
+    while let Some(word) = words.next() {
+        match word {
+            "enabled" => enabled.set(words.switch("enabled")?)?,
+            "limit_min" => limit_min.set(words.bytes("limit_min")?)?,
+            "limit_max" => limit_max.set(words.bytes("limit_max")?)?,
+            "hold_time_ms" => hold_time_ms.set(words.value("hold_time_ms", MS)?)?,
+            "stall_thrs_ms" => stall_thrs_ms.set(words.value("stall_thrs_ms", MS)?)?,
+            "limit" | "inflight" | "stall_cnt" | "stall_max" => {
+                return Err(usage(format!("`{word}` is what comes of it, and not set: set limit_min and limit_max")));
+            }
+            "hold_time" | "stall_thrs" => {
+                return Err(usage(format!("`{word}` has no unit: give {word}_ms, in milliseconds")));
+            }
+            "dev" => place.set(words.required("dev", "the name of a port")?)?,
+            word => place.set(word)?,
+        }
+    }
+    let (port, queue) = port_and_queue(place.value)?;
+    Ok(BqlChange {
+        port,
+        queue,
+        enabled: enabled.value,
+        limit_min: limit_min.value,
+        limit_max: limit_max.value,
+        hold_time_ms: hold_time_ms.value,
+        stall_thrs_ms: stall_thrs_ms.value,
+    })
+}
+
+fn port_and_queue(place: Option<&str>) -> Result<(String, Option<u16>), Failure> {
+    let place = place.ok_or_else(|| usage("the port is missing: give PORT or PORT:QUEUE".to_owned()))?;
+    Ok(match place.split_once(':') {
+        None => (place.to_owned(), None),
+        Some((port, queue)) => {
+            (port.to_owned(), Some(parse(queue, "the number of a transmit queue behind the colon")?))
+        }
+    })
 }
 
 /// Reads `PORT up|down`.
@@ -235,6 +279,21 @@ impl<'a> Words<'a> {
 
     fn required(&mut self, keyword: &str, wanted: &str) -> Result<&'a str, Failure> {
         self.next().ok_or_else(|| usage(format!("`{keyword}` ends the command: {wanted} must follow")))
+    }
+
+    fn switch(&mut self, keyword: &str) -> Result<bool, Failure> {
+        match self.required(keyword, "on or off")? {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            other => Err(usage(format!("`{other}` after `{keyword}` is wrong: give on or off"))),
+        }
+    }
+
+    fn bytes(&mut self, keyword: &str) -> Result<u32, Failure> {
+        let wanted = format!("0 to {MAX_LIMIT} bytes, such as 3000 or 100k");
+        let word = self.required(keyword, &wanted)?;
+        let bytes = config::size(word).ok().and_then(|bytes| u32::try_from(bytes).ok());
+        bytes.ok_or_else(|| usage(format!("`{word}` after `{keyword}` is wrong: give {wanted}")))
     }
 
     fn value<T: FromStr>(&mut self, keyword: &str, wanted: &str) -> Result<T, Failure> {
@@ -377,6 +436,35 @@ mod tests {
             let sentence = message(qdisc_change(&split(words)));
             assert!(sentence.contains(part), "{words}: {sentence}");
         }
+        for (words, expected) in [
+            ("p0 limit_min 3000", BqlChange { limit_min: Some(3000), ..BqlChange::default() }),
+            (
+                "p0:3 limit_max 100k enabled off",
+                BqlChange { queue: Some(3), limit_max: Some(102_400), enabled: Some(false), ..BqlChange::default() },
+            ),
+            (
+                "hold_time_ms 20 stall_thrs_ms 0 dev p0",
+                BqlChange { hold_time_ms: Some(20), stall_thrs_ms: Some(0), ..BqlChange::default() },
+            ),
+        ] {
+            let expected = BqlChange { port: "p0".into(), ..expected };
+            assert_eq!(bql_change(&split(words)).unwrap_or_else(|failure| panic!("{words}: {failure:?}")), expected);
+        }
+        for (words, part) in [
+            ("", "the port is missing"),
+            ("p0:-1 limit_min 5", "`-1`"),
+            ("p0 limit_max 5x", "`5x` after `limit_max`"),
+            ("p0 limit_max 5g", "`5g` after `limit_max`"),
+            ("p0 enabled", "`enabled` ends"),
+            ("p0 enabled 1", "`1` after `enabled`"),
+            ("p0 limit 3000", "set limit_min and limit_max"),
+            ("p0 hold_time 1000", "give hold_time_ms"),
+            ("p0 hold_time_ms 1s", "`1s` after `hold_time_ms`"),
+            ("p0 limit_min 1 limit_min 2", "limit_min is given twice"),
+        ] {
+            let sentence = message(bql_change(&split(words)));
+            assert!(sentence.contains(part), "{words}: {sentence}");
+        }
         let setting = |admin| PortSetting { port: "p0".into(), admin };
         assert_eq!(port_setting(&split("p0 up")).unwrap(), setting(Admin::Up));
         assert_eq!(port_setting(&split("dev p0 down")).unwrap(), setting(Admin::Down));
@@ -394,10 +482,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_words_are_a_panic(words in proptest::collection::vec("via|dev|limit|bypass|up|10\\.0\\.0\\.0/8|::/0|default|blackhole|lladdr|.{0,8}", 0..8)) {
+        fn no_words_are_a_panic(words in proptest::collection::vec("via|dev|limit|limit_min|enabled|bypass|up|10\\.0\\.0\\.0/8|::/0|default|blackhole|lladdr|.{0,8}", 0..8)) {
             let _ = route(&words);
             let _ = route_selector(&words);
             let _ = qdisc_change(&words);
+            let _ = bql_change(&words);
             let _ = port_setting(&words);
             let _ = neighbor(&NeighborCommand::Del { words });
         }

@@ -22,12 +22,16 @@ mod validate;
 
 pub use error::{ConfigError, ConfigErrors, Position};
 pub use file::{SIZE_MAX, load, parse, parse_bytes};
+pub(crate) use units::size;
 
+use crate::bql::Limits;
 use crate::qdisc::{BandMap, Priomap};
 use crate::units::{CoreId, MacAddr, PortId};
 use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `mtu` unless the file says otherwise: Ethernet's.
 const MTU: u16 = 1500;
@@ -118,6 +122,35 @@ pub struct Port {
     pub queue_cores: Vec<CoreId>,
     /// What stands between the workers and the transmit queues.
     pub qdisc: Qdisc,
+    /// The limit of the bytes that a transmit queue behind a qdisc is given ahead.
+    pub bql: ByteLimit,
+    /// How it is known that a packet has left. None: by what the driver is found to do.
+    pub tx_completion: Option<TxCompletion>,
+}
+
+/// `[port.bql]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteLimit {
+    /// Whether it holds. Default: it does, behind a qdisc.
+    pub enabled: bool,
+    /// What it stays within. Default: Linux's.
+    pub limits: Limits,
+    /// Time without a completion that counts as a stall. Default: none does.
+    pub stall_threshold: Option<Duration>,
+}
+
+/// How it is known that a packet has left the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TxCompletion {
+    /// The device says which descriptors are done.
+    DescriptorStatus,
+    /// The driver gives up its reference to a packet of which one is held.
+    MbufRefcount,
+    /// Nothing can be seen: packets are taken to leave at link speed.
+    Paced,
+    /// A packet has left when the transmit call returns.
+    Synchronous,
 }
 
 /// `[port.qdisc]`

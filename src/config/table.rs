@@ -4,6 +4,7 @@
 //! complain again. A table reports the keys it does not know when it is opened.
 
 use super::error::{Log, quote};
+use super::units;
 use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
@@ -117,6 +118,29 @@ impl<'t> Table<'t> {
 
     pub(super) fn integer(&self, key: &str, range: RangeInclusive<u16>, log: &mut Log<'_>) -> Field<u16> {
         self.read(key, |label, value| integer(label, value, range, log))
+    }
+
+    /// A number of bytes, or a size as a string.
+    pub(super) fn size(&self, key: &str, range: RangeInclusive<u32>, log: &mut Log<'_>) -> Field<u32> {
+        self.read(key, |label, value| {
+            let wanted = format!("{} to {} bytes, such as 3000 or \"100k\"", range.start(), range.end());
+            let bytes = match value.get_ref() {
+                DeValue::Integer(integer) => At { value: small(integer), offset: value.span().start },
+                DeValue::String(_) => {
+                    let At { value, offset } = parsed(label, value, &wanted, log, units::size)?;
+                    At { value: i64::try_from(value).ok(), offset }
+                }
+                _ => return wrong_type(label, value, &wanted, log),
+            };
+            let offset = bytes.offset;
+            match bytes.value.and_then(|bytes| u32::try_from(bytes).ok()).filter(|bytes| range.contains(bytes)) {
+                Some(value) => Some(At { value, offset }),
+                None => {
+                    log.error(offset, format!("{label} is out of range"), wanted);
+                    None
+                }
+            }
+        })
     }
 
     pub(super) fn text(&self, key: &str, wanted: &str, log: &mut Log<'_>) -> Field<&'t str> {

@@ -44,6 +44,8 @@ fn a_port_is_enough() {
             promiscuous: false,
             queue_cores: cores(&[1]),
             qdisc: Qdisc::PfifoFast(PfifoFast { limit: 1000, bypass: true, priomap: BandMap::PFIFO_FAST }),
+            bql: ByteLimit { enabled: true, limits: Limits::default(), stall_threshold: None },
+            tx_completion: None,
         }],
         routes: vec![],
         neighbors: vec![],

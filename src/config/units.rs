@@ -12,7 +12,7 @@ use super::table::Complaint;
 /// # Errors
 ///
 /// What is wrong with the text, and what a size looks like.
-pub(super) fn size(text: &str) -> Result<u64, Complaint> {
+pub(crate) fn size(text: &str) -> Result<u64, Complaint> {
     let complain = || {
         let what = format!("{} is not a size", super::error::quote(text));
         (what, "a number of bytes with a unit as in tc: 1500b, 100k, 512M, 2G, 8mbit".to_owned())

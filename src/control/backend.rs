@@ -3,7 +3,7 @@
 //! Every call is made on the control thread, one at a time, and must not block: while one runs no
 //! other client is served.
 
-use crate::control::protocol::{NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
+use crate::control::protocol::{BqlChange, NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
 use crate::control::report::{
     Admin, ConfigReport, CoreReport, DropReport, NeighborReport, PortReport, QueueReport, RouteGetReport, RouteReport,
     VersionReport,
@@ -110,6 +110,12 @@ pub trait Forwarder {
     /// # Errors
     /// There is no such port or queue, it has no qdisc, or the limit is more than there is memory for.
     fn change_qdisc(&mut self, change: &QdiscChange) -> Result<(), Refusal>;
+
+    /// Tunes the byte limits of a port, or of one of its transmit queues. All of it, or nothing.
+    ///
+    /// # Errors
+    /// There is no such port or queue, it has no qdisc that could wait, or the bounds would cross.
+    fn change_bql(&mut self, change: &BqlChange) -> Result<(), Refusal>;
 
     /// Takes a port up or down. Nothing happens if it is so already. What waits to leave by a port that goes down is
     /// dropped.

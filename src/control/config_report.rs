@@ -1,12 +1,13 @@
 //! The configuration in force as a report: the file's keys with every default filled in, so that
 //! what `show config` prints as TOML is a configuration again.
 
-use crate::config::{Config, Memory, Port, Qdisc, RouteAction};
+use crate::config::{Config, Memory, Port, Qdisc, RouteAction, TxCompletion};
 use crate::units::{MacAddr, PortId};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The configuration in force: the answer to `show config`, with the keys of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +59,20 @@ pub struct PortConfigReport {
     promiscuous: bool,
     queue_map: Vec<(u16, u16)>,
     qdisc: QdiscConfigReport,
+    bql: BqlConfigReport,
+    /// Left out if it is `auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tx_completion: Option<TxCompletion>,
+}
+
+/// A `[port.bql]`, key for key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct BqlConfigReport {
+    enabled: bool,
+    limit_min: u32,
+    limit_max: u32,
+    hold_time_ms: u64,
+    stall_thrs_ms: u64,
 }
 
 /// A `[port.qdisc]`, key for key.
@@ -159,7 +174,19 @@ fn port_report(port: &Port) -> PortConfigReport {
             },
             Qdisc::Noqueue => QdiscConfigReport::Noqueue,
         },
+        bql: BqlConfigReport {
+            enabled: port.bql.enabled,
+            limit_min: port.bql.limits.min(),
+            limit_max: port.bql.limits.max(),
+            hold_time_ms: milliseconds(port.bql.limits.hold()),
+            stall_thrs_ms: port.bql.stall_threshold.map_or(0, milliseconds),
+        },
+        tx_completion: port.tx_completion,
     }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn port_name(config: &Config, port: PortId) -> String {
@@ -180,7 +207,8 @@ fn memory_text(memory: Memory) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Control, Neighbor, PfifoFast, Route, Runtime};
+    use crate::bql::Limits;
+    use crate::config::{ByteLimit, Control, Neighbor, PfifoFast, Route, Runtime};
     use crate::units::CoreId;
 
     fn config() -> Config {
@@ -206,6 +234,12 @@ mod tests {
                 promiscuous: false,
                 queue_cores: vec![CoreId(1), CoreId(2)],
                 qdisc: Qdisc::PfifoFast(PfifoFast { limit: 300, bypass: false, ..PfifoFast::default() }),
+                bql: ByteLimit {
+                    enabled: true,
+                    limits: Limits::new(3000, 100_000, Duration::from_millis(20)).unwrap(),
+                    stall_threshold: Some(Duration::from_millis(16)),
+                },
+                tx_completion: Some(TxCompletion::MbufRefcount),
             }],
             routes: vec![
                 Route {
@@ -233,6 +267,8 @@ mod tests {
             (&qdisc["kind"], &qdisc["limit"], &qdisc["bypass"]),
             (&"pfifo_fast".into(), &300.into(), &false.into())
         );
+        let bql = serde_json::json!({"enabled": true, "limit_min": 3000, "limit_max": 100_000, "hold_time_ms": 20, "stall_thrs_ms": 16});
+        assert_eq!((&json["port"][0]["bql"], &json["port"][0]["tx_completion"]), (&bql, &"mbuf-refcount".into()));
         assert_eq!(json["port"][0]["queue_map"], serde_json::json!([[0, 1], [1, 2]]));
         assert_eq!(
             json["route"][0],

@@ -6,7 +6,7 @@
 
 use crate::control::backend::{Existing, Forwarder, Refusal};
 use crate::control::protocol::{
-    MAX_REQUEST, NeighborRequest, PortRequest, PortSetting, QdiscRequest, Request, RouteRequest, What,
+    BqlRequest, MAX_REQUEST, NeighborRequest, PortRequest, PortSetting, QdiscRequest, Request, RouteRequest, What,
 };
 use ipnet::IpNet;
 use serde::Serialize;
@@ -239,6 +239,7 @@ fn answer(output: &mut Vec<u8>, line: &[u8], forwarder: &mut dyn Forwarder) -> O
         Request::Route(request) => route(output, request, forwarder),
         Request::Neighbor(request) => reply(output, neighbor(request, forwarder)),
         Request::Qdisc(QdiscRequest::Change(change)) => reply(output, forwarder.change_qdisc(&change)),
+        Request::Bql(BqlRequest::Change(change)) => reply(output, forwarder.change_bql(&change)),
         Request::Port(PortRequest::Set(PortSetting { port, admin })) => reply(output, forwarder.set_port(&port, admin)),
     }
     None

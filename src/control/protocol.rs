@@ -8,12 +8,14 @@
 //! {"route":{"add":{"prefix":"198.51.100.0/24","via":"192.0.2.2","port":"p0"}}}
 //! {"route":{"get":"198.51.100.7"}}
 //! {"qdisc":{"change":{"port":"p0","limit":500,"bypass":false}}}
+//! {"bql":{"change":{"port":"p0","queue":0,"limit_min":3000}}}
 //! {"port":{"set":{"port":"p0","admin":"down"}}}
 //! {"neighbor":{"replace":{"address":"192.0.2.2","mac":"02:00:00:00:00:02","port":"p0"}}}
 //! ```
 //!
 //! Unknown keys are refused: a request that is not understood whole is not carried out in part.
 
+pub use crate::bql::MAX_LIMIT;
 use crate::control::report::{Admin, RouteKind};
 use crate::units::MacAddr;
 use ipnet::IpNet;
@@ -40,6 +42,8 @@ pub enum Request {
     Neighbor(NeighborRequest),
     /// A change of a qdisc.
     Qdisc(QdiscRequest),
+    /// A change of a byte limit.
+    Bql(BqlRequest),
     /// A change of a port.
     Port(PortRequest),
 }
@@ -116,6 +120,40 @@ pub struct QdiscChange {
     /// Whether packets may go past empty bands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bypass: Option<bool>,
+}
+
+/// What to do with a byte limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum BqlRequest {
+    /// Tune it.
+    Change(BqlChange),
+}
+
+/// How byte limits are to be tuned; at least one thing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BqlChange {
+    /// The name of the port.
+    pub port: String,
+    /// The transmit queue; all of the port's without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<u16>,
+    /// Whether it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Bytes that may always be in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_min: Option<u32>,
+    /// Bytes that may be in flight at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_max: Option<u32>,
+    /// How long slack is watched before the limit shrinks, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_time_ms: Option<u16>,
+    /// How long nothing completes before that counts as a stall, in ms: 4 to 128, or 0 for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_thrs_ms: Option<u16>,
 }
 
 /// What to do with a port.
@@ -249,6 +287,27 @@ pub enum BadRequest {
         /// The port's name.
         port: String,
     },
+    /// A change of a byte limit that changes nothing.
+    #[error(
+        "nothing is to be changed of the byte limit of port {port}: give enabled on|off, limit_min N, limit_max N, hold_time_ms N or \
+         stall_thrs_ms N"
+    )]
+    NoBqlChange {
+        /// The port's name.
+        port: String,
+    },
+    /// More bytes than can be in flight.
+    #[error("a limit of {bytes} bytes is too high: give one from 0 to {MAX_LIMIT}")]
+    ByteLimit {
+        /// Bytes asked for.
+        bytes: u32,
+    },
+    /// A stall threshold that cannot be told apart from others.
+    #[error("a stall threshold of {ms} ms is not possible: give 4 to 128, or 0 for none")]
+    StallThreshold {
+        /// Milliseconds asked for.
+        ms: u16,
+    },
     /// A band without room for a packet.
     #[error("a band of 0 packets forwards nothing: give a limit from 1 to 65535")]
     NoLimit,
@@ -279,6 +338,7 @@ impl Request {
             }
             Self::Neighbor(NeighborRequest::Del(_)) | Self::Port(_) => Ok(()),
             Self::Qdisc(QdiscRequest::Change(change)) => change.check(),
+            Self::Bql(BqlRequest::Change(change)) => change.check(),
         }
     }
 }
@@ -288,6 +348,22 @@ impl QdiscChange {
         match (self.limit, self.bypass) {
             (None, None) => Err(BadRequest::NoChange { port: self.port.clone() }),
             (Some(0), _) => Err(BadRequest::NoLimit),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl BqlChange {
+    fn check(&self) -> Result<(), BadRequest> {
+        let Self { enabled, limit_min, limit_max, hold_time_ms, stall_thrs_ms, .. } = self;
+        if let (None, None, None, None, None) = (enabled, limit_min, limit_max, hold_time_ms, stall_thrs_ms) {
+            return Err(BadRequest::NoBqlChange { port: self.port.clone() });
+        }
+        if let Some(bytes) = (*limit_min).max(*limit_max).filter(|&bytes| bytes > MAX_LIMIT) {
+            return Err(BadRequest::ByteLimit { bytes });
+        }
+        match *stall_thrs_ms {
+            Some(ms) if ms != 0 && !(4..=128).contains(&ms) => Err(BadRequest::StallThreshold { ms }),
             _ => Ok(()),
         }
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+pub use crate::config::TxCompletion;
 pub use crate::control::config_report::ConfigReport;
 
 /// One port: an entry of `ports[]`.
@@ -97,20 +98,6 @@ pub struct PoolReport {
     pub in_use: u64,
 }
 
-/// How it is known that a packet has left the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TxCompletion {
-    /// The device says which descriptors are done.
-    DescriptorStatus,
-    /// The driver gives up its reference to a packet of which one is held.
-    MbufRefcount,
-    /// Nothing can be seen: packets are taken to leave at link speed.
-    Paced,
-    /// A packet has left when the transmit call returns.
-    Synchronous,
-}
-
 /// Packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
@@ -147,7 +134,7 @@ pub struct QueueReport {
     pub requeues: u64,
     /// Packets dropped while they waited, as the port went down.
     pub purged: u64,
-    /// Times a packet had to wait for its byte budget.
+    /// Times the queue was stopped because its byte budget was used up.
     pub overlimits: u64,
     /// What waits now.
     pub backlog: Amount,
@@ -189,6 +176,8 @@ pub struct BqlReport {
     pub hold_time_ms: u64,
     /// Bytes in flight now.
     pub inflight: u64,
+    /// How long nothing completes before that counts as a stall, in ms; 0 for never.
+    pub stall_thrs_ms: u64,
     /// Times nothing completed for long.
     pub stalls: u64,
     /// The longest of them, in ms.

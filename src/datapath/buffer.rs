@@ -99,7 +99,44 @@ pub trait TxBurst: Send + 'static {
     /// The packets it takes.
     type Buf: PacketBuf;
 
+    /// What keeps a packet from going back to its pool.
+    type Held: Held;
+
     /// Takes packets from the front of `burst`, as many as there is room for, and says how many; the
     /// others stay in order. Never waits.
     fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<Self::Buf, N>) -> usize;
+
+    /// Descriptors that the device needs for a packet.
+    fn descriptors(_packet: &Self::Buf) -> u16 {
+        1
+    }
+
+    /// Whether the descriptor at a place is done with; none if that cannot be known. See
+    /// [`Places`](super::in_flight::Places).
+    fn descriptor_done(&mut self, _place: u16) -> Option<bool> {
+        None
+    }
+
+    /// Holds a packet that is about to be sent, if that can be done.
+    fn hold(_packet: &Self::Buf) -> Option<Self::Held> {
+        None
+    }
+
+    /// Has the driver free packets that have left. `false`: it cannot be asked to.
+    fn clean_up(&mut self) -> bool {
+        false
+    }
+}
+
+/// A packet that is held while it is sent.
+pub trait Held: Send + 'static {
+    /// Whether the driver has given it up.
+    fn is_released(&self) -> bool;
+}
+
+/// No packet is.
+impl Held for () {
+    fn is_released(&self) -> bool {
+        true
+    }
 }

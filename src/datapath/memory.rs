@@ -147,6 +147,7 @@ impl RxBurst for MemoryQueue {
 
 impl TxBurst for MemoryQueue {
     type Buf = MemoryPacket;
+    type Held = ();
 
     fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<MemoryPacket, N>) -> usize {
         let count = burst.len().min(self.room.saturating_sub(self.packets.len()));

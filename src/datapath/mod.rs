@@ -8,6 +8,7 @@
 mod batch;
 pub mod buffer;
 pub mod counters;
+pub mod in_flight;
 pub mod memory;
 pub mod output;
 pub mod pipeline;

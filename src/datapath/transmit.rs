@@ -1,37 +1,218 @@
 //! A transmit queue behind its qdisc: what the data path's packets, queues and rings are to it.
 
 use super::buffer::{BURST, PacketBuf, TxBurst};
-use crate::qdisc::{Band, Device, OnRings, Packet, Room, Root};
+use super::in_flight::{InFlight, Source, Taken};
+use crate::bql::{self, Limits};
+use crate::qdisc::{Band, Device, NO_LIMIT, OnRings, Packet, Room, Root};
 use crate::queue::slots_for;
 use arrayvec::ArrayVec;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Packets after which the core that sends for all gives way (in Linux `dev_weight`).
 pub const QUOTA: usize = 64;
 
+/// Trains between two looks at the clock, where nothing but the sinking of a limit depends on it.
+const CLOCK_EVERY: u32 = 64;
+
 /// The root of a transmit queue: any number of workers send by it.
 pub type TxRoot<T> = Root<OnRings<<T as TxBurst>::Buf, TxDevice<T>>, BURST>;
 
-/// What a root sends by: a transmit queue, or none while its port is down.
+/// What a root sends by: a transmit queue, or none while its port is down; and the limit of bytes before it.
 #[derive(Debug)]
-pub struct TxDevice<T> {
-    /// The queue; nobody else sends by it.
-    pub queue: Option<T>,
+pub struct TxDevice<T: TxBurst> {
+    queue: Option<T>,
+    sender: bql::Sender,
+    completer: bql::Completer,
+    /// Whether the limit holds. Relaxed: a switch.
+    limited: Arc<AtomicBool>,
+    in_flight: InFlight<T::Held>,
+    /// What the queue took last.
+    taken: Taken<T::Held>,
+    clock: Clock,
+    /// When it was last read.
+    now: u64,
+    /// Trains sent; it wraps.
+    trains: u32,
+    /// It has just been looked what has left.
+    looked: bool,
+    /// Whether the driver may have packets that have left.
+    unclean: bool,
 }
 
-impl<T> From<T> for TxDevice<T> {
-    fn from(queue: T) -> Self {
-        Self { queue: Some(queue) }
+/// Tells the time in nanoseconds.
+pub type Clock = fn() -> u64;
+
+/// A byte limit that is shared by those who send, read it and tune it.
+#[derive(Debug)]
+pub struct ByteLimit {
+    /// The limit.
+    pub control: bql::Control,
+    limited: Arc<AtomicBool>,
+}
+
+impl ByteLimit {
+    /// Whether it holds.
+    pub fn is_enabled(&self) -> bool {
+        self.limited.load(Relaxed)
+    }
+
+    /// Has it hold or not, from the next train on.
+    pub fn set_enabled(&self, enabled: bool) {
+        self.limited.store(enabled, Relaxed);
+    }
+}
+
+impl<T: TxBurst> TxDevice<T> {
+    /// A limit that is learnt within `limits`, and holds if `enabled`; and, by `in_flight`, what is known of what has left.
+    pub fn new(queue: T, limits: Limits, enabled: bool, in_flight: InFlight<T::Held>, clock: Clock) -> Self {
+        let (sender, completer) = bql::pair(limits, clock());
+        Self {
+            queue: Some(queue),
+            sender,
+            completer,
+            limited: Arc::new(enabled.into()),
+            in_flight,
+            taken: Taken::nothing(),
+            clock,
+            now: clock(),
+            trains: 0,
+            looked: false,
+            unclean: false,
+        }
+    }
+
+    /// The limit, to be read and tuned.
+    pub fn byte_limit(&self) -> ByteLimit {
+        ByteLimit { control: self.completer.control(), limited: self.limited.clone() }
+    }
+
+    /// Takes the queue out. What it had not sent is forgotten, and counted by nobody any more.
+    pub fn take(&mut self) -> Option<T> {
+        self.in_flight.clear();
+        self.taken = Taken::nothing();
+        self.unclean = false;
+        // Whoever puts a queue in activates the root.
+        let _ = self.completer.reset(&mut self.sender, (self.clock)());
+        self.queue.take()
+    }
+
+    /// Puts a queue in, in place of one that was taken out.
+    pub fn put(&mut self, queue: T) {
+        self.queue = Some(queue);
+    }
+
+    fn is_synchronous(&self) -> bool {
+        self.in_flight.source() == Source::Synchronous
+    }
+
+    /// Looks what has left.
+    fn look(&mut self) {
+        if let Some(queue) = &mut self.queue
+            && !self.in_flight.is_empty()
+        {
+            self.now = (self.clock)();
+            if let Some(mark) = self.in_flight.completed(queue, self.now) {
+                // Whoever looks goes on to send.
+                let _ = self.completer.completed(mark, self.now);
+            }
+        }
+    }
+
+    /// Before a train is sent: what has to be known of it afterwards.
+    fn note<const N: usize>(&mut self, train: &ArrayVec<T::Buf, N>) {
+        match self.in_flight.source() {
+            Source::DescriptorStatus(_) => self.taken.descriptors = descriptors::<T>(train),
+            Source::MbufReference => self.taken.last = train.last().and_then(T::hold),
+            Source::Paced | Source::Synchronous => {}
+        }
+    }
+
+    /// Part of the train is left.
+    #[cold]
+    fn correct(&mut self, left: &[T::Buf]) {
+        self.taken.descriptors = self.taken.descriptors.saturating_sub(descriptors::<T>(left));
+        self.taken.last = None;
+    }
+
+    #[inline(always)]
+    fn room(&self) -> Room {
+        if self.sender.stopped() && self.limited.load(Relaxed) { Room::Full } else { Room::Left }
     }
 }
 
 impl<T: TxBurst> Device<T::Buf> for TxDevice<T> {
     #[inline(always)]
     fn transmit<const N: usize>(&mut self, train: &mut ArrayVec<T::Buf, N>) -> Room {
-        if let Some(queue) = &mut self.queue {
-            queue.transmit(train);
+        if !self.is_synchronous() {
+            if !mem::take(&mut self.looked) {
+                self.look();
+            }
+            self.note(train);
         }
-        if train.is_empty() { Room::Left } else { Room::Full }
+        if let Some(queue) = &mut self.queue {
+            self.taken.packets = queue.transmit(train) as u32;
+        }
+        if train.is_empty() {
+            Room::Left
+        } else {
+            self.correct(train);
+            Room::Full
+        }
     }
+
+    #[inline]
+    fn budget(&mut self) -> Option<u64> {
+        if !self.is_synchronous() {
+            self.look();
+            self.looked = true;
+        }
+        if !self.limited.load(Relaxed) {
+            return Some(NO_LIMIT);
+        }
+        // One packet goes in any case.
+        (!self.sender.stopped()).then(|| u64::try_from(self.sender.available()).unwrap_or(0).max(1))
+    }
+
+    #[inline(always)]
+    fn sent(&mut self, bytes: u64) -> Room {
+        if bytes > 0 {
+            let mark = self.sender.sent(u32::try_from(bytes).unwrap_or(u32::MAX), self.clock);
+            if self.is_synchronous() {
+                // The limit judges by the order of events. Time decides only when it sinks.
+                self.trains = self.trains.wrapping_add(1);
+                if self.trains.is_multiple_of(CLOCK_EVERY) {
+                    self.now = (self.clock)();
+                }
+                let _ = self.completer.completed(mark, self.now);
+            } else {
+                let taken = mem::replace(&mut self.taken, Taken::nothing());
+                self.in_flight.push(mark, bytes, taken, (self.clock)());
+                self.unclean = true;
+            }
+        }
+        self.room()
+    }
+
+    #[inline(always)]
+    fn is_busy(&self) -> bool {
+        self.unclean
+    }
+
+    fn tend(&mut self) {
+        // Once more after the last has left.
+        self.unclean = !self.in_flight.is_empty();
+        self.look();
+        if let Some(queue) = &mut self.queue {
+            queue.clean_up();
+        }
+    }
+}
+
+fn descriptors<T: TxBurst>(packets: &[T::Buf]) -> u32 {
+    packets.iter().map(|packet| u32::from(T::descriptors(packet))).sum()
 }
 
 impl<B: PacketBuf> Packet for B {

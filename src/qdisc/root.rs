@@ -316,7 +316,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
                 Total::of(&state.requeued)
             } else {
                 let Some(budget) = state.device.budget() else {
-                    self.stop(core);
+                    self.stop(core, true);
                     self.blocked(flags);
                     return;
                 };
@@ -425,7 +425,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
         counters.doorbells.add(u64::from(left.packets < offered.packets));
         let limited = device.sent(bytes) == Room::Full;
         if room == Room::Full || limited {
-            self.stop(core);
+            self.stop(core, limited);
         }
         if device.is_busy() && self.tended.load(Relaxed) == 0 {
             self.tended.store(1, Relaxed);
@@ -434,10 +434,11 @@ impl<K: Parts, const N: usize> Root<K, N> {
         room
     }
 
-    /// The device takes no more, and is to be asked again.
+    /// The device takes no more, or has been given what its limit allows. It is to be asked again.
     #[cold]
-    fn stop(&self, core: &mut Deferred) {
+    fn stop(&self, core: &mut Deferred, limited: bool) {
         if self.stopped.swap(1, Relaxed) == 0 {
+            self.counters(core).overlimits.add(limited.into());
             core.retry(self.id, self.retry_interval);
         }
     }

@@ -46,6 +46,8 @@ pub struct Statistics {
     pub purged: Total,
     /// Calls of the device by which it took something.
     pub doorbells: u64,
+    /// How often the queue was stopped because its device may be given no more before something has left.
+    pub overlimits: u64,
     /// How often the queue was put on a core's list.
     pub reschedules: u64,
     /// By band.
@@ -98,6 +100,7 @@ pub(super) struct CoreCounters {
     /// Refused packets freed by a reset.
     pub(super) purged: TotalCounter,
     pub(super) doorbells: Counter,
+    pub(super) overlimits: Counter,
     pub(super) reschedules: Counter,
 }
 
@@ -149,6 +152,7 @@ impl Statistics {
             all.purged.add(core.purged.get());
             all.requeues += core.requeued.packets.get();
             all.doorbells += core.doorbells.get();
+            all.overlimits += core.overlimits.get();
             all.reschedules += core.reschedules.get();
             for (sum, band) in all.bands.iter_mut().zip(&core.bands) {
                 sum.queued.add(band.enqueued.get());

@@ -22,6 +22,8 @@ pub(super) struct ActivePort {
     pub info: DeviceInfo,
     /// Its MAC address.
     pub mac: MacAddr,
+    /// Descriptors of each transmit queue.
+    pub tx_descriptors: u16,
 }
 
 #[derive(Debug)]
@@ -34,7 +36,7 @@ enum State {
 impl ActivePort {
     /// A port that has been set up by `setup` on `device`, and runs.
     pub fn new(running: RunningPort, info: DeviceInfo, setup: PortConfig, device: &str) -> Self {
-        let mac = MacAddr(running.applied().mac);
+        let (mac, tx_descriptors) = (MacAddr(running.applied().mac), running.applied().tx_descriptors);
         Self {
             state: State::Up(running),
             setup,
@@ -43,6 +45,7 @@ impl ActivePort {
             last: PortStats::default(),
             info,
             mac,
+            tx_descriptors,
         }
     }
 

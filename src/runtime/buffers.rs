@@ -1,6 +1,6 @@
 //! DPDK's packets and queues as the data path knows them.
 
-use crate::datapath::buffer::{Burst, Lengths, PacketBuf, RxBurst, TxBurst};
+use crate::datapath::buffer::{Burst, Held, Lengths, PacketBuf, RxBurst, TxBurst};
 use crate::packet::ChecksumStatus;
 use crate::queue::Item;
 use arrayvec::ArrayVec;
@@ -64,13 +64,37 @@ impl RxBurst for RxQueue {
     }
 }
 
+impl Held for dpdk::Held {
+    fn is_released(&self) -> bool {
+        dpdk::Held::is_released(self)
+    }
+}
+
 impl TxBurst for TxQueue {
     type Buf = Mbuf;
+    type Held = dpdk::Held;
 
     #[inline(always)]
     fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<Mbuf, N>) -> usize {
         let sent = TxQueue::transmit(self, burst);
         if burst.is_empty() || sent == 0 { sent } else { sent + send_the_rest(self, burst) }
+    }
+
+    #[inline(always)]
+    fn descriptors(packet: &Mbuf) -> u16 {
+        packet.nb_segs()
+    }
+
+    fn descriptor_done(&mut self, place: u16) -> Option<bool> {
+        TxQueue::descriptor_done(self, place)
+    }
+
+    fn hold(packet: &Mbuf) -> Option<dpdk::Held> {
+        Some(packet.hold())
+    }
+
+    fn clean_up(&mut self) -> bool {
+        TxQueue::clean_up(self).is_some()
     }
 }
 

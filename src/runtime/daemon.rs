@@ -88,6 +88,7 @@ pub(super) fn start_workers(config: Config, ports: Vec<ActivePort>, isa: Isa) ->
     let mut tables = Tables::new(ports::for_tables(&config, &ports), Box::new(std::thread::yield_now))?;
     load(&mut tables, &config)?;
     let egress = Egress::new(&config, &ports)?;
+    egress.follow_links(&ports);
     let workers = Workers::start(&config, &ports, &egress, &tables.current(), isa)?;
     let count = workers.counters.len();
     log::info!("{count} worker{}, {} validation", if count == 1 { "" } else { "s" }, isa.name());
@@ -109,6 +110,7 @@ fn serve(
 ) -> Result<(), RuntimeError> {
     while !stop.load(Relaxed) {
         server.poll(Some(CHECK), running).map_err(RuntimeError::system("wait for control clients"))?;
+        running.egress.follow_links(&running.ports);
         if let Some(core) = running.workers.dead() {
             return Err(RuntimeError::WorkerDied(core));
         }

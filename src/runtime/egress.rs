@@ -1,11 +1,13 @@
 //! All transmit queues, as control has them: made, looked at, tuned, taken down and up again.
 
 use super::active::ActivePort;
+use super::completion;
 use super::error::RuntimeError;
-use crate::config::{Config, PfifoFast, Qdisc};
+use crate::config::{Config, PfifoFast, Qdisc, TxCompletion};
 use crate::datapath::counters::WorkerCounters;
+use crate::datapath::in_flight::{InFlight, LinkSpeed};
 use crate::datapath::output::{Direct, DirectCounters, Output, Outputs};
-use crate::datapath::transmit::{QUOTA, TxRoot};
+use crate::datapath::transmit::{ByteLimit, QUOTA, TxDevice, TxRoot};
 use crate::drop_reason::DropReason;
 use crate::qdisc::{BandMap, Deferred, Settings, Statistics};
 use crate::queue::slots_for;
@@ -23,13 +25,20 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Every transmit queue of every port.
 pub(super) struct Egress {
-    ports: Vec<Vec<Queue>>,
+    ports: Vec<Port>,
     roots: Arc<[Arc<TxRoot<TxQueue>>]>,
     workers: usize,
     /// Control's own list. Control sends only what has come to light when a port is taken up.
     core: Deferred,
     /// What control drops.
     pub dropped: WorkerCounters,
+}
+
+/// What one port has.
+struct Port {
+    queues: Vec<Queue>,
+    completion: TxCompletion,
+    speed: Arc<LinkSpeed>,
 }
 
 /// A transmit queue as control sees it.
@@ -47,6 +56,8 @@ pub(super) struct Queued {
     pub limit: u16,
     /// What the limit can be raised to.
     pub most: u16,
+    /// Its limit of bytes.
+    pub byte_limit: ByteLimit,
 }
 
 impl Queue {
@@ -66,20 +77,31 @@ impl Egress {
         let (mut ports, mut roots) = (Vec::new(), Vec::new());
         for (port, active) in config.ports.iter().zip(active) {
             let failed = |source| RuntimeError::Port { name: port.name.clone(), source };
+            let mut queue = active.take_tx_queue(0).map_err(failed)?;
+            let source = completion::choose(port, active, &mut queue)
+                .map_err(|reason| RuntimeError::Completion { name: port.name.clone(), reason })?;
+            drop(queue);
+            let speed = Arc::new(LinkSpeed::default());
             let mut queues = Vec::new();
             for number in 0..port.tx_queues {
                 queues.push(match &port.qdisc {
                     Qdisc::Noqueue => Queue::Direct(Arc::default()),
                     Qdisc::PfifoFast(pfifo) => {
                         let queue = active.take_tx_queue(number).map_err(failed)?;
-                        let root = Arc::new(root(pfifo, roots.len(), workers + 1, queue)?);
+                        let in_flight = InFlight::new(source, speed.clone(), active.tx_descriptors.into());
+                        let bql = port.bql;
+                        let device = TxDevice::new(queue, bql.limits, bql.enabled, in_flight, dpdk::clock::nanoseconds);
+                        let byte_limit = device.byte_limit();
+                        // In range, as the configuration has been checked.
+                        let _ = byte_limit.control.set_stall_threshold(bql.stall_threshold);
+                        let root = Arc::new(root(pfifo, roots.len(), workers + 1, device)?);
                         roots.push(root.clone());
                         let most = u16::try_from(slots_for(pfifo.limit.into())).unwrap_or(u16::MAX);
-                        Queue::Queued(Queued { root, limit: pfifo.limit, most })
+                        Queue::Queued(Queued { root, limit: pfifo.limit, most, byte_limit })
                     }
                 });
             }
-            ports.push(queues);
+            ports.push(Port { queues, completion: completion::name(source), speed });
         }
         let core = Deferred::new(workers, roots.len());
         let dropped = WorkerCounters::new(config.runtime.main_core, 0);
@@ -103,7 +125,7 @@ impl Egress {
 
     /// The way of a worker to a port.
     pub fn output(&self, active: &ActivePort, port: PortId, worker: usize) -> Result<Output<TxQueue>, PortError> {
-        let queues = &self.ports[port.index()];
+        let queues = &self.ports[port.index()].queues;
         let number = worker % queues.len();
         Ok(match &queues[number] {
             Queue::Queued(queued) => Output::Queued(queued.root.clone()),
@@ -115,17 +137,31 @@ impl Egress {
 
     /// The workers that send by a queue, by their numbers.
     pub fn workers_of(&self, port: PortId, queue: usize) -> impl Iterator<Item = usize> {
-        (queue..self.workers).step_by(self.ports[port.index()].len().max(1))
+        (queue..self.workers).step_by(self.ports[port.index()].queues.len().max(1))
     }
 
     /// The queues of a port.
     pub fn queues(&self, port: PortId) -> &[Queue] {
-        &self.ports[port.index()]
+        &self.ports[port.index()].queues
     }
 
     /// The queues of a port, to be tuned.
     pub fn queues_mut(&mut self, port: PortId) -> &mut [Queue] {
-        &mut self.ports[port.index()]
+        &mut self.ports[port.index()].queues
+    }
+
+    /// By what is known that a packet has left a port.
+    pub fn completion(&self, port: PortId) -> TxCompletion {
+        self.ports[port.index()].completion
+    }
+
+    /// Where it is not seen when packets leave, they are taken to do so at the speed of the link: looks it up.
+    pub fn follow_links(&self, active: &[ActivePort]) {
+        for (port, active) in self.ports.iter().zip(active) {
+            if let Ok(link) = active.link() {
+                port.speed.set(link.speed_mbps);
+            }
+        }
     }
 
     /// What all queues of a port have counted together.
@@ -151,7 +187,7 @@ impl Egress {
             // A worker that still has it on its list may be looking at it.
             soon(|| root.reset(&mut self.core).then_some(()));
             self.dropped.drops(DropReason::PortDown).add(root.statistics().purged.packets - before);
-            drop(soon(|| root.with_device(|device| device.queue.take())));
+            drop(soon(|| root.with_device(|device| device.take())));
         }
     }
 
@@ -162,7 +198,7 @@ impl Egress {
             (0..roots.len() as u16).map(|number| active.take_tx_queue(number)).collect::<Result<Vec<_>, _>>()?;
         for (root, queue) in roots.iter().zip(queues) {
             let mut queue = Some(queue);
-            soon(|| root.with_device(|device| device.queue = queue.take()));
+            soon(|| root.with_device(|device| queue.take().map(|queue| device.put(queue))));
             root.activate(&mut self.core);
         }
         self.core.turn(dpdk::clock::tsc, &self.roots);
@@ -189,7 +225,12 @@ fn soon<R>(mut attempt: impl FnMut() -> Option<R>) -> Option<R> {
     }
 }
 
-fn root(pfifo: &PfifoFast, id: usize, cores: usize, queue: TxQueue) -> Result<TxRoot<TxQueue>, RuntimeError> {
+fn root(
+    pfifo: &PfifoFast,
+    id: usize,
+    cores: usize,
+    device: TxDevice<TxQueue>,
+) -> Result<TxRoot<TxQueue>, RuntimeError> {
     let settings = Settings {
         id,
         cores,
@@ -198,5 +239,5 @@ fn root(pfifo: &PfifoFast, id: usize, cores: usize, queue: TxQueue) -> Result<Tx
         retry_interval: (RETRY.as_secs_f64() * dpdk::clock::tsc_hz() as f64) as u64,
         map: BandMap::from_priomap(pfifo.priomap),
     };
-    Ok(TxRoot::on_rings(settings, pfifo.limit.into(), queue.into())?)
+    Ok(TxRoot::on_rings(settings, pfifo.limit.into(), device)?)
 }

@@ -75,6 +75,14 @@ pub enum RuntimeError {
     /// A ring between threads cannot be made.
     #[error(transparent)]
     Ring(#[from] RingError),
+    /// Packets cannot be followed as the configuration asks for.
+    #[error("port {name}: {reason}: leave it out, or give \"auto\"")]
+    Completion {
+        /// The port's name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// A qdisc cannot be made.
     #[error("no qdisc: {0}: lower `limit` in [port.qdisc]")]
     Qdisc(#[from] CapacityError),

@@ -1,22 +1,20 @@
 //! The running forwarder, as the control socket asks for it.
 
 use super::active::ActivePort;
-use super::egress::{Egress, Queue};
+use super::egress::Egress;
 use super::error::RuntimeError;
-use super::ports::tx_completion;
+use super::queues;
 use super::workers::{self, Workers};
 use crate::config::{Config, Qdisc, RouteAction};
 use crate::control::backend::{Existing, Forwarder, Refusal};
-use crate::control::protocol::{NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
+use crate::control::protocol::{BqlChange, NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
 use crate::control::report::{
-    Admin, Amount, BandReport, ConfigReport, CoreDrops, CoreReport, DropReport, LinkReport, NeighborReport,
-    NeighborState, NextHopReport, Origin, PortQueue, PortReport, PortRx, PortTx, QueueReport, RouteGetReport,
-    RouteKind, RouteReport, VersionReport,
+    Admin, ConfigReport, CoreDrops, CoreReport, DropReport, LinkReport, NeighborReport, NeighborState, NextHopReport,
+    Origin, PortQueue, PortReport, PortRx, PortTx, QueueReport, RouteGetReport, RouteKind, RouteReport, VersionReport,
 };
 use crate::counter::Counter;
 use crate::datapath::counters::{PortCounters, WorkerCounters};
 use crate::drop_reason::DropReason;
-use crate::qdisc::{BandStatistics, Total};
 use crate::tables::{self, RouteEntry, TableError, Tables};
 use crate::units::{CoreId, PortId};
 use ipnet::IpNet;
@@ -160,45 +158,6 @@ impl Running {
     }
 }
 
-fn amount(total: Total) -> Amount {
-    Amount { packets: total.packets, bytes: total.bytes }
-}
-
-/// What there is to say of a queue by itself.
-fn queue_report(queue: &Queue) -> QueueReport {
-    let statistics = queue.statistics();
-    let common = QueueReport {
-        kind: "noqueue".to_owned(),
-        sent: amount(statistics.sent),
-        dropped: statistics.dropped,
-        doorbells: statistics.doorbells,
-        ..QueueReport::default()
-    };
-    let Queue::Queued(queued) = queue else { return common };
-    let band = |band: BandStatistics| BandReport {
-        sent: amount(band.sent),
-        backlog: amount(band.backlog),
-        dropped: band.dropped,
-    };
-    let entered = statistics.bands.iter().map(|band| band.queued);
-    QueueReport {
-        kind: "pfifo_fast".to_owned(),
-        bypass: queued.root.bypass(),
-        limit: queued.limit.into(),
-        bypassed: amount(statistics.bypassed),
-        queued: entered.fold(Amount::default(), |sum, band| Amount {
-            packets: sum.packets + band.packets,
-            bytes: sum.bytes + band.bytes,
-        }),
-        requeues: statistics.requeues,
-        purged: statistics.purged.packets,
-        backlog: amount(statistics.backlog),
-        bands: statistics.bands.map(band).to_vec(),
-        reschedules: statistics.reschedules,
-        ..common
-    }
-}
-
 fn origin(origin: tables::Origin) -> Origin {
     match origin {
         tables::Origin::Config => Origin::Config,
@@ -239,7 +198,7 @@ impl Forwarder for Running {
                     dropped: self.egress.sum(id, |statistics| statistics.dropped + statistics.purged.packets),
                     errors: stats.tx_errors,
                 },
-                tx_completion: tx_completion(&active.info.driver),
+                tx_completion: self.egress.completion(id),
                 pool: active.pool(),
             })
         };
@@ -255,7 +214,7 @@ impl Forwarder for Running {
                     port: port.name.clone(),
                     queue: number,
                     cores: workers.map(|worker| self.config.runtime.worker_cores[worker].0).collect(),
-                    ..queue_report(queue)
+                    ..queues::report(queue)
                 });
             }
         }
@@ -386,41 +345,22 @@ impl Forwarder for Running {
 
     fn change_qdisc(&mut self, change: &QdiscChange) -> Result<(), Refusal> {
         let port = self.find_port(&change.port)?;
-        let name = &change.port;
-        let queues = self.egress.queues_mut(port);
-        let count = queues.len();
-        let queues = match change.queue {
-            None => queues,
-            Some(queue) => queues.get_mut(usize::from(queue)..=usize::from(queue)).ok_or_else(|| {
-                Refusal::new(format!("port {name} has no transmit queue {queue}: give one from 0 to {}", count - 1))
-            })?,
-        };
-        for queue in queues.iter() {
-            let Queue::Queued(queued) = queue else {
-                let sentence = format!("port {name} has no qdisc to change: its kind is noqueue");
-                return Err(Refusal::new(sentence));
-            };
-            if let Some(limit) = change.limit.filter(|&limit| limit > queued.most) {
-                return Err(Refusal::new(format!(
-                    "port {name}: {limit} packets per band are more than the {} that there are buffers for: set limit in \
-                     [port.qdisc] and start anew",
-                    queued.most
-                )));
-            }
-        }
-        for queue in queues {
-            let Queue::Queued(queued) = queue else { continue };
-            if let Some(limit) = change.limit {
-                queued.limit = limit;
-                queued.root.set_limit(limit.into());
-            }
-            if let Some(bypass) = change.bypass {
-                queued.root.set_bypass(bypass);
-            }
-        }
+        queues::change_qdisc(self.egress.queues_mut(port), change)?;
         if let (None, Qdisc::PfifoFast(pfifo)) = (change.queue, &mut self.config.ports[port.index()].qdisc) {
             pfifo.limit = change.limit.unwrap_or(pfifo.limit);
             pfifo.bypass = change.bypass.unwrap_or(pfifo.bypass);
+        }
+        Ok(())
+    }
+
+    fn change_bql(&mut self, change: &BqlChange) -> Result<(), Refusal> {
+        let port = self.find_port(&change.port)?;
+        queues::change_bql(self.egress.queues_mut(port), change)?;
+        if change.queue.is_none() {
+            let bql = &mut self.config.ports[port.index()].bql;
+            bql.enabled = change.enabled.unwrap_or(bql.enabled);
+            bql.limits = queues::limits(bql.limits, change)?;
+            bql.stall_threshold = queues::stall_threshold(bql.stall_threshold, change);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 mod active;
 pub mod bench;
 mod buffers;
+mod completion;
 mod daemon;
 mod demo;
 mod egress;
@@ -16,6 +17,7 @@ mod machine;
 mod notify;
 mod plan;
 mod ports;
+mod queues;
 #[cfg(test)]
 mod tests;
 mod workers;

@@ -4,7 +4,6 @@ use super::active::ActivePort;
 use super::error::RuntimeError;
 use super::plan::{CACHE, PoolPlan};
 use crate::config::Config;
-use crate::control::report::TxCompletion;
 use crate::tables::TablePort;
 use dpdk::{Mempool, Port, PortConfig};
 use std::collections::BTreeMap;
@@ -97,13 +96,4 @@ pub(super) fn for_tables(config: &Config, ports: &[ActivePort]) -> Vec<TablePort
         addresses: port.addresses.clone(),
     };
     config.ports.iter().zip(ports).map(table_port).collect()
-}
-
-/// How a driver lets one know that a packet has left.
-pub(super) fn tx_completion(driver: &str) -> TxCompletion {
-    match driver {
-        "net_null" | "net_pcap" | "net_ring" | "net_af_packet" | "net_tap" | "net_memif" => TxCompletion::Synchronous,
-        "mlx5_pci" | "net_e1000_igb" | "net_ixgbe" | "net_i40e" | "net_ice" => TxCompletion::DescriptorStatus,
-        _ => TxCompletion::Paced,
-    }
 }

@@ -128,6 +128,7 @@ struct Sink {
 
 impl TxBurst for Sink {
     type Buf = MemoryPacket;
+    type Held = ();
 
     fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<MemoryPacket, N>) -> usize {
         let (first, last) = (self.ended.load(Acquire), self.progress.begun.load(Acquire));

@@ -4,12 +4,14 @@ use crate::reference::cases::cases;
 use crate::{ROUTER, TABLES};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use thruway::bql::Limits;
 use thruway::datapath::Isa;
 use thruway::datapath::counters::WorkerCounters;
+use thruway::datapath::in_flight::{InFlight, Source};
 use thruway::datapath::memory::{MemoryPool, MemoryQueue};
 use thruway::datapath::output::{Output, Outputs};
 use thruway::datapath::pipeline::Ingress;
-use thruway::datapath::transmit::{QUOTA, TxRoot};
+use thruway::datapath::transmit::{QUOTA, TxDevice, TxRoot};
 use thruway::datapath::worker::{Input, Worker};
 use thruway::drop_reason::DropReason;
 use thruway::qdisc::{BandMap, Settings};
@@ -30,7 +32,9 @@ fn overload(frames: usize) -> BTreeSet<&'static str> {
     let root = |id| {
         let map = BandMap::default();
         let settings = Settings { id, cores: 1, bypass: true, quota: QUOTA, retry_interval: u64::MAX / 4, map };
-        Arc::new(TxRoot::on_rings(settings, LIMIT, MemoryQueue::new(ROOM).into()).unwrap())
+        let in_flight = InFlight::new(Source::Synchronous, Arc::default(), 1);
+        let device = TxDevice::new(MemoryQueue::new(ROOM), Limits::default(), false, in_flight, || 0);
+        Arc::new(TxRoot::on_rings(settings, LIMIT, device).unwrap())
     };
     let roots: Arc<[_]> = (0..ports).map(root).collect();
     let outputs = Outputs::new(roots.iter().cloned().map(Output::Queued).collect(), 0, roots.clone());

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use thruway::control::backend::{Existing, Forwarder, Refusal};
-use thruway::control::protocol::{NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
+use thruway::control::protocol::{BqlChange, NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
 use thruway::control::report::*;
 use thruway::control::server::{Limits, Server, Wake};
 use thruway::drop_reason::DropReason;
@@ -25,6 +25,8 @@ pub struct Fake {
     pub neighbors: BTreeMap<(String, IpAddr), NeighborReport>,
     /// The last change of a qdisc.
     pub qdisc: Option<QdiscChange>,
+    /// The last change of a byte limit.
+    pub bql: Option<BqlChange>,
     /// What ports were set to be.
     pub admin: BTreeMap<String, Admin>,
     /// How often a page of routes was asked for.
@@ -43,6 +45,18 @@ impl Fake {
             fake.routes.insert(prefix, unicast(prefix, "192.0.2.2".parse().unwrap(), "p0"));
         }
         fake
+    }
+
+    fn bql(&self) -> BqlReport {
+        let change = self.bql.clone().unwrap_or_default();
+        BqlReport {
+            enabled: change.enabled.unwrap_or(true),
+            limit_min: change.limit_min.unwrap_or(0).into(),
+            limit_max: change.limit_max.unwrap_or(1_879_048_192).into(),
+            hold_time_ms: change.hold_time_ms.unwrap_or(1000).into(),
+            stall_thrs_ms: change.stall_thrs_ms.unwrap_or(0).into(),
+            ..BqlReport::default()
+        }
     }
 
     fn tick(&mut self) -> u64 {
@@ -94,6 +108,7 @@ impl Forwarder for Fake {
             bypass: change.and_then(|change| change.bypass).unwrap_or(true),
             limit: change.and_then(|change| change.limit).unwrap_or(1000).into(),
             cores: vec![1],
+            bql: self.bql(),
             ..QueueReport::default()
         };
         Ok(vec![QueueReport { bands: vec![BandReport::default()], ..queue }])
@@ -187,6 +202,14 @@ impl Forwarder for Fake {
             return Err(Refusal::new(format!("there is no port {}: the ports are p0, p1", change.port)));
         }
         self.qdisc = Some(change.clone());
+        Ok(())
+    }
+
+    fn change_bql(&mut self, change: &BqlChange) -> Result<(), Refusal> {
+        if change.port != "p0" {
+            return Err(Refusal::new(format!("there is no port {}: the ports are p0, p1", change.port)));
+        }
+        self.bql = Some(change.clone());
         Ok(())
     }
 

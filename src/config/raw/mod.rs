@@ -3,6 +3,7 @@
 //! Invariant: what is wrong with one value is recorded here, once; what is missing, and how values go
 //! together, is for [`validate`](super::validate).
 
+mod bql;
 mod port;
 mod qdisc;
 mod route;

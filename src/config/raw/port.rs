@@ -1,11 +1,12 @@
 //! `[[port]]` as it is written.
 
+use super::bql::{self, Bql};
 use super::network;
 use super::qdisc::Qdisc;
 use super::runtime::CORES;
 use crate::config::error::{Log, quote};
 use crate::config::table::{Array, At, Complaint, Field, Table, integer, parsed, wrong_type};
-use crate::config::{device, reserved};
+use crate::config::{TxCompletion, device, reserved};
 use crate::units::MacAddr;
 use ipnet::IpNet;
 use std::ops::RangeInclusive;
@@ -28,6 +29,8 @@ pub(in crate::config) struct Port<'t> {
     pub tx_descriptors: Field<u16>,
     pub promiscuous: Field<bool>,
     pub qdisc: Qdisc,
+    pub bql: Option<At<Bql>>,
+    pub tx_completion: Field<Option<TxCompletion>>,
     /// Pairs of a receive queue and a core.
     pub queue_map: Field<Array<(u16, u16)>>,
 }
@@ -40,7 +43,7 @@ const QUEUE: RangeInclusive<u16> = 0..=1023;
 const DESCRIPTORS: RangeInclusive<u16> = 16..=32768;
 
 impl<'t> Port<'t> {
-    const KEYS: [&'static str; 14] = [
+    const KEYS: [&'static str; 15] = [
         "name",
         "device",
         "mac",
@@ -55,15 +58,13 @@ impl<'t> Port<'t> {
         "gro",
         "qdisc",
         "bql",
+        "tx_completion",
     ];
 
     pub(super) fn read(table: &'t DeTable<'t>, offset: usize, log: &mut Log<'_>) -> Self {
         let table = Table::open(table, "[[port]]", &Self::KEYS, &["vlan", "parent"], log);
         if let Field::Given(At { value: true, offset }) = table.boolean("gro", log) {
             log.error(offset, "not supported yet: gro", "gro = false");
-        }
-        if let Some((bql, at)) = table.table("bql", "[port.bql]", log) {
-            check_bql(bql, at, log);
         }
         let map_wanted = "a list of [receive queue, core] such as [[0, 1], [1, 2]]";
         Self {
@@ -84,6 +85,8 @@ impl<'t> Port<'t> {
                 Some((qdisc, _)) => Qdisc::read(qdisc, log),
                 None => Qdisc::default(),
             },
+            bql: table.table("bql", "[port.bql]", log).map(|(bql, at)| At { value: Bql::read(bql, log), offset: at }),
+            tx_completion: table.parsed("tx_completion", bql::COMPLETION, log, bql::completion),
             queue_map: table
                 .array("queue_map", map_wanted, log, |label, item, log| queue_and_core(label, item, map_wanted, log)),
         }
@@ -161,16 +164,6 @@ fn queue_and_core(label: &str, item: &Spanned<DeValue<'_>>, wanted: &str, log: &
     let queue = integer("a receive queue of `queue_map`", queue, QUEUE, log);
     let core = integer("a core of `queue_map`", core, CORES, log);
     Some(At { value: (queue?.value, core?.value), offset })
-}
-
-fn check_bql(table: &DeTable<'_>, at: usize, log: &mut Log<'_>) {
-    let planned = ["limit_min", "limit_max", "hold_time_ms"];
-    let table = Table::open(table, "[port.bql]", &["enabled"], &planned, log);
-    match table.boolean("enabled", log) {
-        Field::Absent => log.error(at, "not supported yet: bql", "enabled = false, or no [port.bql]"),
-        Field::Given(At { value: true, offset }) => log.error(offset, "not supported yet: bql", "enabled = false"),
-        Field::Given(At { value: false, .. }) | Field::Bad => {}
-    }
 }
 
 #[cfg(test)]

@@ -93,6 +93,8 @@ pub(super) fn validate<'t>(raw: &Raw<'t>, workers: &Workers, log: &mut Log<'_>) 
             promiscuous: port.promiscuous.or(false),
             queue_cores,
             qdisc: qdisc::qdisc(port),
+            bql: qdisc::byte_limit(port, log),
+            tx_completion: port.tx_completion.or(None),
         });
     }
     (ports, names, connected)

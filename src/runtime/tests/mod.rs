@@ -3,7 +3,7 @@
 mod rig;
 
 use crate::control::backend::Forwarder;
-use crate::control::protocol::QdiscChange;
+use crate::control::protocol::{BqlChange, QdiscChange};
 use crate::control::report::Admin;
 use crate::drop_reason::DropReason;
 use rig::{Mark, OUT, Rig, Shape, in_order, seconds, wait};
@@ -39,7 +39,7 @@ impl Dice {
 #[test]
 fn nothing_is_stuck_when_the_input_falls_silent() {
     let workers = two();
-    let mut rig = Rig::start(Shape { workers, queues: 1, room: 4096, qdisc: "" });
+    let mut rig = Rig::start(Shape { workers, queues: 1, room: 4096, qdisc: "", more: "" });
     let (mut dice, mut next, mut out) = (Dice(1), [0; 2], Vec::new());
     let (mut rounds, mut late, started) = (0, 0, Instant::now());
     while rounds < 200 || started.elapsed().as_secs_f64() < seconds(0.0) {
@@ -72,7 +72,7 @@ fn nothing_is_stuck_when_the_input_falls_silent() {
 
 #[test]
 fn a_device_that_nobody_empties_costs_no_work_and_is_at_full_rate_at_once() {
-    let mut rig = Rig::start(Shape { workers: 1, queues: 1, room: 256, qdisc: "limit = 128" });
+    let mut rig = Rig::start(Shape { workers: 1, queues: 1, room: 256, qdisc: "limit = 128", more: "" });
     let (mut number, started) = (0, Instant::now());
     while started.elapsed().as_secs_f64() < seconds(0.3) {
         number += rig.wires.offer(0, &marks(0, TOS[1], number..number + 64)) as u32;
@@ -109,7 +109,7 @@ fn a_device_that_nobody_empties_costs_no_work_and_is_at_full_rate_at_once() {
 
 #[test]
 fn what_still_waits_at_the_end_is_dropped_and_counted() {
-    let mut rig = Rig::start(Shape { workers: 1, queues: 1, room: 64, qdisc: "limit = 100" });
+    let mut rig = Rig::start(Shape { workers: 1, queues: 1, room: 64, qdisc: "limit = 100", more: "" });
     let offered = rig.wires.offer(0, &marks(0, TOS[1], 0..64)) + rig.wires.offer(0, &marks(0, TOS[0], 64..128));
     assert_eq!(offered, 128);
     rig.wait_received(128);
@@ -122,7 +122,7 @@ fn what_still_waits_at_the_end_is_dropped_and_counted() {
 
 #[test]
 fn after_an_overload_and_a_pause_little_traffic_loses_nothing() {
-    let mut rig = Rig::start(Shape { workers: 1, queues: 1, room: 256, qdisc: "limit = 128" });
+    let mut rig = Rig::start(Shape { workers: 1, queues: 1, room: 256, qdisc: "limit = 128", more: "" });
     let (mut number, mut came, started) = (0, 0, Instant::now());
     while started.elapsed().as_secs_f64() < seconds(0.3) {
         // Ten times as much as is read.
@@ -139,10 +139,9 @@ fn after_an_overload_and_a_pause_little_traffic_loses_nothing() {
     assert_eq!(came as u64 + dropped, u64::from(number));
     for number in number..number + 1000 {
         assert_eq!(rig.wires.offer(0, &marks(0, TOS[1], number..number + 1)), 1);
-        (0..500).for_each(|_| std::hint::spin_loop());
+        rig.wait_received(u64::from(number) + 1);
         came += rig.wires.take(0).len();
     }
-    rig.wait_received(u64::from(number) + 1000);
     came += rig.take_all(0).len();
     assert_eq!(came as u64 + dropped, u64::from(number) + 1000);
     assert_eq!(rig.dropped(DropReason::QueueFull), dropped);
@@ -151,7 +150,7 @@ fn after_an_overload_and_a_pause_little_traffic_loses_nothing() {
 
 #[test]
 fn what_is_urgent_overtakes_all_but_what_was_refused() {
-    let mut rig = Rig::start(Shape { workers: 1, queues: 1, room: 64, qdisc: "limit = 1000" });
+    let mut rig = Rig::start(Shape { workers: 1, queues: 1, room: 64, qdisc: "limit = 1000", more: "" });
     let mut offered = 0;
     let mut offer = |rig: &mut Rig, flow, tos, count| {
         for first in (0..count).step_by(50) {
@@ -182,7 +181,7 @@ fn what_is_urgent_overtakes_all_but_what_was_refused() {
 #[test]
 fn ports_go_down_and_up_under_load_and_every_packet_is_accounted_for() {
     let workers = two();
-    let mut rig = Rig::start(Shape { workers, queues: 1, room: 256, qdisc: "limit = 50" });
+    let mut rig = Rig::start(Shape { workers, queues: 1, room: 256, qdisc: "limit = 50", more: "" });
     let stop = AtomicBool::new(false);
     let Rig { running, wires, .. } = &mut rig;
     let (offered, out) = std::thread::scope(|scope| {
@@ -228,7 +227,7 @@ fn ports_go_down_and_up_under_load_and_every_packet_is_accounted_for() {
 fn workers_have_queues_of_their_own_or_share_them() {
     let workers = two();
     for queues in 1..=2 {
-        let mut rig = Rig::start(Shape { workers, queues, room: 1024, qdisc: "" });
+        let mut rig = Rig::start(Shape { workers, queues, room: 1024, qdisc: "", more: "" });
         let reports = rig.running.queues().unwrap();
         let of_out: Vec<_> = reports.iter().filter(|report| report.port == "out").collect();
         assert_eq!(of_out.len(), usize::from(queues));
@@ -253,7 +252,7 @@ fn workers_have_queues_of_their_own_or_share_them() {
 
 #[test]
 fn qdiscs_are_tuned_while_they_work() {
-    let mut rig = Rig::start(Shape { workers: 1, queues: 2, room: 64, qdisc: "limit = 100" });
+    let mut rig = Rig::start(Shape { workers: 1, queues: 2, room: 64, qdisc: "limit = 100", more: "" });
     let change = |port: &str, queue, limit, bypass| QdiscChange { port: port.to_owned(), queue, limit, bypass };
     let offered = std::cell::Cell::new(0);
     let offer = |rig: &mut Rig, count: u32| {
@@ -293,5 +292,69 @@ fn qdiscs_are_tuned_while_they_work() {
     }
     assert_eq!(rig.take_all(0).len(), 63 + 1 + 5 + 64);
     assert_eq!(rig.running.egress.queues(OUT).len(), 2);
+    rig.end();
+}
+
+#[test]
+fn byte_limits_are_tuned_while_they_work() {
+    let mut rig = Rig::start(Shape { workers: 1, queues: 2, room: 1024, qdisc: "", more: "" });
+    let change = |queue| BqlChange { port: "out".to_owned(), queue, ..BqlChange::default() };
+    let limits = |rig: &mut Rig| {
+        let reports = rig.running.queues().unwrap();
+        reports[2..].iter().map(|report| report.bql).collect::<Vec<_>>()
+    };
+    assert!(limits(&mut rig).iter().all(|bql| bql.enabled && (bql.limit_min, bql.limit_max) == (0, 1_879_048_192)));
+    let fixed = BqlChange { limit_min: Some(3000), limit_max: Some(3000), stall_thrs_ms: Some(16), ..change(Some(0)) };
+    rig.running.change_bql(&fixed).unwrap();
+    let both = BqlChange { hold_time_ms: Some(20), ..change(None) };
+    rig.running.change_bql(&both).unwrap();
+    let now = limits(&mut rig);
+    assert_eq!((now[0].limit_min, now[0].limit_max, now[0].hold_time_ms, now[0].stall_thrs_ms), (3000, 3000, 20, 16));
+    assert_eq!(
+        (now[1].limit_min, now[1].limit_max, now[1].hold_time_ms, now[1].stall_thrs_ms),
+        (0, 1_879_048_192, 20, 0)
+    );
+    assert_eq!(
+        rig.running.config.ports[OUT.index()].bql.limits.hold(),
+        Duration::from_millis(20),
+        "all queues': to be shown"
+    );
+    for round in 1..=10 {
+        assert_eq!(rig.wires.offer(0, &marks(0, TOS[1], 50 * (round - 1)..50 * round)), 50);
+        rig.wait_received((50 * round).into());
+    }
+    assert_eq!(rig.take_all(0).len(), 500);
+    let bql = limits(&mut rig)[0];
+    assert_eq!((bql.limit, bql.inflight), (3000, 0), "in effect, and a ring has sent what it has taken");
+
+    for (wrong, part) in [
+        (BqlChange { limit_min: Some(4000), ..change(None) }, "4000 bytes, is above the upper one, 3000"),
+        (BqlChange { enabled: Some(false), ..change(Some(2)) }, "no transmit queue 2: give one from 0 to 1"),
+    ] {
+        let refusal = rig.running.change_bql(&wrong).unwrap_err().to_string();
+        assert!(refusal.contains(part), "{refusal}");
+    }
+    assert_eq!(limits(&mut rig)[1].limit_min, 0, "all or nothing");
+    rig.running.change_bql(&BqlChange { enabled: Some(false), ..change(None) }).unwrap();
+    assert!(limits(&mut rig).iter().all(|bql| !bql.enabled));
+    rig.end();
+}
+
+#[test]
+fn what_has_left_is_found_out_without_traffic_and_a_limit_never_stops_a_queue_for_good() {
+    let more = "tx_completion = \"paced\"\nbql.limit_max = 1000";
+    let mut rig = Rig::start(Shape { workers: 1, queues: 1, room: 1024, qdisc: "bypass = false", more });
+    for round in 0..20 {
+        assert_eq!(rig.wires.offer(0, &marks(0, TOS[1], 50 * round..50 * (round + 1))), 50);
+        rig.wait_received(u64::from(50 * (round + 1)));
+    }
+    assert_eq!(rig.take_all(0).len(), 1000);
+    let queue = |rig: &mut Rig| rig.running.queues().unwrap().pop().unwrap();
+    assert!(queue(&mut rig).overlimits > 0, "the limit is less than a train");
+    let started = Instant::now();
+    while queue(&mut rig).bql.inflight != 0 {
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", queue(&mut rig));
+        std::thread::yield_now();
+    }
     rig.end();
 }

@@ -44,6 +44,8 @@ pub struct Shape {
     pub room: u32,
     /// `[port.qdisc]` of the port that packets go out by.
     pub qdisc: &'static str,
+    /// More lines of that port.
+    pub more: &'static str,
 }
 
 /// A forwarder, and what it is connected to.
@@ -187,14 +189,14 @@ impl Shape {
     fn text(self) -> String {
         let cores = machine::allowed_cores().unwrap();
         let workers: Vec<u16> = cores.iter().rev().take(self.workers).map(|core| core.0).collect();
-        let Self { queues, qdisc, .. } = self;
+        let Self { queues, qdisc, more, .. } = self;
         format!(
             "[runtime]\nmain_core = {}\nworker_cores = {workers:?}\nmemory = \"400M\"\n\
              file_prefix = \"thruway-unit-{}\"\neal_args = [\"--no-huge\", \"--no-shconf\", \"--no-telemetry\"]\n\
              [[port]]\nname = \"in\"\ndevice = \"net_ring_in\"\naddresses = [\"192.0.2.1/24\"]\nrx_queues = {}\n\
              tx_queues = {queues}\n\
              [[port]]\nname = \"out\"\ndevice = \"net_ring_out\"\naddresses = [\"198.51.100.1/24\"]\n\
-             tx_queues = {queues}\nqueue_map = [[0, {}]]\nqdisc = {{ {qdisc} }}\n\
+             tx_queues = {queues}\nqueue_map = [[0, {}]]\nqdisc = {{ {qdisc} }}\n{more}\n\
              [[neighbor]]\naddress = \"198.51.100.2\"\nmac = \"02:00:00:00:00:22\"\nport = \"out\"\n",
             cores[0].0,
             std::process::id(),
