@@ -218,7 +218,12 @@ fn descriptors<T: TxBurst>(packets: &[T::Buf]) -> u32 {
 impl<B: PacketBuf> Packet for B {
     #[inline(always)]
     fn bytes(&self) -> u32 {
-        self.lengths().frame()
+        self.wire_bytes()
+    }
+
+    #[inline(always)]
+    fn segments(&self) -> u32 {
+        self.wire_packets()
     }
 
     #[inline(always)]

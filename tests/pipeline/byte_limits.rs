@@ -15,7 +15,7 @@ use thruway::datapath::buffer::{Held, PacketBuf, TxBurst};
 use thruway::datapath::in_flight::{InFlight, LinkSpeed, Places, Source};
 use thruway::datapath::memory::{MemoryPacket, MemoryPool};
 use thruway::datapath::transmit::{ByteLimit, QUOTA, TxDevice, TxRoot};
-use thruway::qdisc::{BandMap, Deferred, Settings, Statistics};
+use thruway::qdisc::{BandMap, Deferred, Settings, Statistics, Total};
 
 thread_local! {
     /// The time, in nanoseconds.
@@ -172,8 +172,8 @@ impl Rig {
 
     fn send_as(&mut self, class: u8, lengths: &[u32]) {
         let mut group: ArrayVec<_, 64> = lengths.iter().map(|&len| self.packet(class, len)).collect();
-        let bytes = lengths.iter().map(|&len| u64::from(len)).sum();
-        self.root.transmit(&mut self.core, &mut group, bytes);
+        let offered = Total::of(&group);
+        self.root.transmit(&mut self.core, &mut group, offered);
         assert!(group.is_empty(), "there is room for all that these tests send");
     }
 
