@@ -3,10 +3,15 @@
 use crate::reference::strategy::repair;
 use crate::rig::{Arrival, Received, compare_merged, isas};
 use crate::{LARGE_TABLES, ROUTER, TABLES};
+use arrayvec::ArrayVec;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::net::IpAddr;
+use std::sync::Arc;
+use thruway::datapath::buffer::{PacketBuf, TxBurst};
+use thruway::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
+use thruway::datapath::super_packet::{CutCounters, Cutting, Lead};
 
 /// A flow of TCP or UDP packets.
 #[derive(Clone, Debug)]
@@ -179,4 +184,40 @@ fn a_row_of_packets_is_merged() {
             }
         }
     }
+}
+
+#[test]
+fn a_queue_without_room_for_all_of_a_super_packet_takes_some_and_says_how_many() {
+    let pool = MemoryPool::default();
+    for room in 0..=9 {
+        let counters = Arc::<CutCounters>::default();
+        let mut queue = Cutting::new(MemoryQueue::new(room), true, counters.clone());
+        let mut number = 0;
+        let mut burst = ArrayVec::<MemoryPacket, 8>::new();
+        for count in [1, 4, 1, 3] {
+            let mut packets = ArrayVec::<MemoryPacket, 8>::new();
+            for _ in 0..count {
+                packets.push(pool.packet(&[number; 60]));
+                number += 1;
+            }
+            MemoryPacket::link(&mut packets, &[0; 8], 0);
+            burst.extend(packets);
+        }
+        assert_eq!(queue.transmit(&mut burst), room);
+        let left: u32 = burst.iter().map(|packet| packet.wire_packets()).sum();
+        assert_eq!(left as usize, 9 - room, "what is left is what was not taken");
+        assert_eq!(queue.transmit(&mut burst), 0);
+        assert_eq!(burst.is_empty(), room == 9);
+        let mut wire = queue.into_inner().packets;
+        for packet in burst {
+            let mut packets = ArrayVec::<MemoryPacket, 8>::new();
+            assert!(packet.take_apart(&mut packets).is_none());
+            wire.extend(packets);
+        }
+        assert!(wire.iter().map(|packet| packet.segment()[0]).eq(0..9), "in order");
+        let merged = (counters.super_packets.get(), counters.segments.get());
+        let expected = [(0, 0), (0, 0), (1, 1), (1, 2), (1, 3), (1, 4), (1, 4), (2, 5), (2, 6), (2, 7)];
+        assert_eq!(merged, expected[room]);
+    }
+    assert_eq!(pool.outstanding(), 0);
 }
