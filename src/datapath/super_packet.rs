@@ -69,8 +69,11 @@ fn merge<B: Lead>(burst: &mut Burst<B>, common: u32) {
     }
 }
 
+/// Most packets of a train.
+const ALL: u32 = (BURST * MAX_SEGMENTS) as u32;
+
 /// Packets of a train, none of which leads others.
-type Wire<B> = ArrayVec<B, { BURST * MAX_SEGMENTS }>;
+type Wire<B> = ArrayVec<B, { ALL as usize }>;
 
 /// What becomes of super-packets before a transmit queue. One that the device takes in two parts may count as two.
 #[derive(Debug, Default)]
@@ -101,7 +104,13 @@ struct Room<B> {
     wire: Wire<B>,
     /// Where each of the train's packets lies in it.
     places: ArrayVec<Place, BURST>,
+    /// Packets that are laid out at a time, or one super-packet if that is more. A device that takes only some lowers it, lest all the
+    /// others be laid out in vain whenever it is asked; one that takes all raises it again.
+    most: u32,
 }
+
+/// At least so many packets are laid out at a time, if there are.
+const LEAST: u32 = 2 * MAX_SEGMENTS as u32;
 
 /// Where a packet and its followers lie in a train that is laid out.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +127,7 @@ where
 {
     /// `leads` says whether there are super-packets at all: without, this costs nothing, and whatever followed a packet would be lost.
     pub fn new(queue: T, leads: bool, counters: Arc<CutCounters>) -> Self {
-        let room = leads.then(|| Box::new(Room { wire: Wire::new(), places: ArrayVec::new() }));
+        let room = leads.then(|| Box::new(Room { wire: Wire::new(), places: ArrayVec::new(), most: ALL }));
         Self { queue, room, counters }
     }
 
@@ -172,9 +181,9 @@ impl<B: Lead> Room<B> {
             return queue.transmit(burst);
         }
         let mut sent = 0;
-        // One turn, unless the burst is longer than those that the data path has.
+        // One turn, unless the device has just been full, or the burst is longer than those that the data path has.
         while !burst.is_empty() {
-            let count = burst.len().min(BURST);
+            let count = self.how_many(burst);
             for packet in burst.drain(..count) {
                 self.lay_out(packet, queue);
             }
@@ -183,12 +192,24 @@ impl<B: Lead> Room<B> {
             let taken = offered - self.wire.len();
             sent += self.count(taken, counters);
             if taken < offered {
+                self.most = (2 * taken as u32).clamp(LEAST, ALL);
                 self.put_back(taken, burst);
                 break;
             }
+            self.most = (2 * self.most).min(ALL);
             self.places.clear();
         }
         sent
+    }
+
+    /// How many of the packets, from the front, are to be laid out: at least one.
+    fn how_many(&self, packets: &[B]) -> usize {
+        let mut sum = 0;
+        let fit = |packet: &&B| {
+            sum += packet.wire_packets();
+            sum <= self.most
+        };
+        packets.iter().take(BURST).take_while(fit).count().max(1)
     }
 
     /// Appends a packet as it goes on the wire.
