@@ -2,9 +2,10 @@
 
 use super::buffer::{BURST, PacketBuf, TxBurst};
 use super::in_flight::{InFlight, Source, Taken};
-use crate::bql::{self, Limits};
+use crate::bql::{self, InTurn, Limits};
 use crate::qdisc::{Band, Device, NO_LIMIT, OnRings, Packet, Room, Root};
 use crate::queue::slots_for;
+use crate::sync::Native;
 use arrayvec::ArrayVec;
 use std::mem;
 use std::sync::Arc;
@@ -28,8 +29,9 @@ pub type TxRoot<T> = Root<OnRings<<T as TxBurst>::Buf, TxDevice<T>>, BURST>;
 #[derive(Debug)]
 pub struct TxDevice<T: TxBurst> {
     queue: Option<T>,
-    sender: bql::Sender,
-    completer: bql::Completer,
+    // Both are used by whoever has the run lock.
+    sender: bql::Sender<Native, InTurn>,
+    completer: bql::Completer<Native, InTurn>,
     /// Whether the limit holds. Relaxed: a switch.
     limited: Arc<AtomicBool>,
     in_flight: InFlight<T::Held>,

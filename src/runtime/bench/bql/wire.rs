@@ -120,7 +120,7 @@ impl TxBurst for Wire {
         let mut log = read(&log);
         for packet in burst.drain(..count) {
             let length = u64::from(packet.pkt_len()) + FRAME_OVERHEAD;
-            self.free_at = self.free_at.max(now) + (length * self.byte >> 32);
+            self.free_at = self.free_at.max(now) + ((length * self.byte) >> 32);
             if let Some(made) = stamp(packet.segment()) {
                 log.delays.push(self.free_at - made);
             }
