@@ -55,10 +55,16 @@ where
         if let Some(common) = self.common
             && count > 1
         {
-            merge(burst, common);
+            aside(|| merge(burst, common));
         }
         count
     }
+}
+
+/// Keeps a call out of the way of those who do without it. What is called need not be cold itself.
+#[cold]
+fn aside<R>(call: impl FnOnce() -> R) -> R {
+    call()
 }
 
 #[inline(never)]
@@ -147,7 +153,7 @@ where
     #[inline(always)]
     fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<T::Buf, N>) -> usize {
         match &mut self.room {
-            Some(room) => room.transmit(&mut self.queue, &self.counters, burst),
+            Some(room) => aside(|| room.transmit(&mut self.queue, &self.counters, burst)),
             None => self.queue.transmit(burst),
         }
     }
