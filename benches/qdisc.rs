@@ -4,7 +4,7 @@
 use arrayvec::ArrayVec;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use thruway::qdisc::{BandMap, Deferred, Device, OnRings, Packet, Room, Root, Settings};
+use thruway::qdisc::{BandMap, Deferred, Device, OnRings, Packet, Room, Root, Settings, Total};
 use thruway::queue::Item;
 
 const GROUP: usize = 32;
@@ -48,14 +48,14 @@ fn one_core(criterion: &mut Criterion) {
     let mut benches = criterion.benchmark_group("send a group");
     for size in [1, 8, 32] {
         benches.throughput(Throughput::Elements(size as u64));
-        let bytes = size as u64 * u64::from(BYTES);
+        let offered = Total { packets: size as u64, bytes: size as u64 * u64::from(BYTES) };
         for (name, bypass) in [("bypass", true), ("bands", false)] {
             let settings = Settings { id: 0, cores: 1, bypass, quota: 64, retry_interval: 1, map: BandMap::default() };
             let root: Root<OnRings<Parcel, Null>, GROUP> =
                 Root::on_rings(settings, 1024, Null).expect("the capacity is small");
             let mut core = Deferred::new(0, 1);
             benches.bench_function(BenchmarkId::new(name, size), |bencher| {
-                bencher.iter(|| root.transmit(&mut core, &mut group(black_box(size)), bytes));
+                bencher.iter(|| root.transmit(&mut core, &mut group(black_box(size)), offered));
             });
             assert_eq!(root.statistics().backlog.packets, 0);
         }

@@ -42,7 +42,7 @@ fn deciding(criterion: &mut Criterion) {
     ] {
         let frames = burst(flows, payload, tcp);
         let decide = || {
-            group(BURST, |i| Frame {
+            group(BURST, u32::MAX, |i| Frame {
                 first_segment: &frames[i],
                 frame_len: frames[i].len() as u32,
                 transport_checksum: TransportChecksum::Good,

@@ -36,10 +36,10 @@ fn run(cli: &Cli) -> Result<(), Failure> {
 mod forwarder {
     use std::time::Duration;
     use thruway::cli::{
-        BenchArgs, BenchSuite, Cli, DemoArgs, Failure, ForwardArgs, MeasureArgs, QdiscArgs, QueueArgs, RunArgs,
+        BenchArgs, BenchSuite, BqlArgs, Cli, DemoArgs, Failure, ForwardArgs, MeasureArgs, QdiscArgs, QueueArgs, RunArgs,
     };
     use thruway::config;
-    use thruway::runtime::bench::{self, Case, ForwardOptions, QdiscOptions, QueueOptions, Suite};
+    use thruway::runtime::bench::{self, BqlOptions, Case, ForwardOptions, QdiscOptions, QueueOptions, Suite};
     use thruway::runtime::{self, RuntimeError};
 
     fn failed(error: RuntimeError) -> Failure {
@@ -63,8 +63,14 @@ mod forwarder {
             BenchSuite::Forward(args) => (vec![forward(args)?], &args.output),
             BenchSuite::Queue(args) => (vec![queue(args)], &args.output),
             BenchSuite::Qdisc(args) => (vec![qdisc(args)], &args.output),
+            BenchSuite::Bql(args) => (vec![bql(args)], &args.output),
             BenchSuite::All(output) => {
-                let all = [forward(&Default::default())?, queue(&Default::default()), qdisc(&Default::default())];
+                let all = [
+                    forward(&Default::default())?,
+                    queue(&Default::default()),
+                    qdisc(&Default::default()),
+                    bql(&Default::default()),
+                ];
                 (all.into(), output)
             }
             BenchSuite::Measure(args) => return measure(args),
@@ -86,6 +92,11 @@ mod forwarder {
         let duration = Duration::from_millis(args.milliseconds);
         let bursts = args.burst.map_or_else(|| vec![32, 1], |burst| vec![usize::from(burst)]);
         Suite::Qdisc(QdiscOptions { rounds: args.rounds, duration, work: args.work, bursts })
+    }
+
+    fn bql(args: &BqlArgs) -> Suite {
+        let duration = Duration::from_millis(args.milliseconds);
+        Suite::Bql(BqlOptions { rounds: args.rounds, duration, doorbell: Duration::from_nanos(args.doorbell) })
     }
 
     fn measure(args: &MeasureArgs) -> Result<(), Failure> {

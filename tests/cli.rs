@@ -79,7 +79,7 @@ fn json_has_the_keys_of_the_contract() {
              queued.bytes dropped requeues purged overlimits backlog.packets backlog.bytes bands[].sent.packets \
              bands[].sent.bytes bands[].backlog.packets bands[].backlog.bytes bands[].dropped doorbells reschedules \
              bql.enabled bql.limit bql.limit_min bql.limit_max bql.hold_time_ms bql.inflight bql.stall_thrs_ms bql.stalls \
-             bql.stall_max_ms gso.super_packets gso.segments",
+             bql.stall_max_ms gso.super_packets gso.segments gso.offloaded",
         ),
         ("drops", "reason packets per_core[].core per_core[].packets explanation"),
         (

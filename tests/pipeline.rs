@@ -8,6 +8,8 @@ mod bursts;
 mod byte_limits;
 #[path = "pipeline/changes.rs"]
 mod changes;
+#[path = "pipeline/merged.rs"]
+mod merged;
 #[path = "pipeline/networks.rs"]
 mod networks;
 #[path = "pipeline/qdiscs.rs"]

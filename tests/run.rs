@@ -225,3 +225,33 @@ fn an_ordinary_user_can_run_it() {
     assert_eq!(thruway.show("ports")[0]["driver"], "net_null");
     thruway.stop();
 }
+
+#[test]
+fn byte_limits_are_measured() {
+    let words = ["bench", "bql", "--rounds", "1", "--milliseconds", "40", "--json"];
+    let output = Command::new(PROGRAM).args(words).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{error}");
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&figures["suite"], &figures["rounds"]), (&"bql".into(), &1.into()));
+    let doorbells = figures["doorbells"].as_array().unwrap();
+    let names: Vec<_> = doorbells.iter().map(|case| case["bql"].as_str().unwrap()).collect();
+    assert_eq!(names, ["off", "on", "on, aborting trains"]);
+    for (case, limited) in doorbells.iter().zip([false, true, true]) {
+        let figure = |key: &str| case[key]["median"].as_f64().unwrap();
+        assert!(figure("packets_per_doorbell") >= 1.0 && figure("cycles_per_packet") > 1.0, "{case}");
+        assert!(figure("gbits") > 1.0, "{case}");
+        assert_eq!(figure("limit") > 0.0, limited, "{case}");
+    }
+    assert!(figures["aborting_over_on_cycles"]["median"].is_f64());
+    let latency = figures["latency"].as_array().unwrap();
+    assert_eq!(latency.len(), 2);
+    for case in latency {
+        assert!(case["packets"].as_u64().unwrap() > 10, "{case}");
+        let figure = |key: &str| case[key]["median"].as_f64().unwrap();
+        assert!(0.0 < figure("p50_us") && figure("p50_us") <= figure("p99_us") && figure("p99_us") <= figure("max_us"));
+    }
+    // What a limit is for is much more than what a disturbed measurement may hide.
+    let ratio = figures["off_over_on_p99"]["median"].as_f64().unwrap();
+    assert!(ratio > 5.0, "{figures}");
+}

@@ -42,12 +42,13 @@ pub struct Held(NonNull<rte_mbuf>);
 unsafe impl Send for Held {}
 
 impl Mbuf {
-    /// Holds the packet's first segment. The packet stays its owner's, to change and to give away.
+    /// Holds the packet's first segment, or of a list the last packet. The packet stays its owner's, to change and to give away.
     #[must_use]
     pub fn hold(&self) -> Held {
-        // SAFETY: the packet is alive.
-        unsafe { dpdk_sys::shim_mbuf_hold(self.raw()) };
-        Held(self.non_null())
+        let last = self.last_of_list();
+        // SAFETY: the packet is alive, and with it those that it leads.
+        unsafe { dpdk_sys::shim_mbuf_hold(last.as_ptr()) };
+        Held(last)
     }
 }
 

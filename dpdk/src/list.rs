@@ -122,6 +122,16 @@ impl Mbuf {
         if self.is_list() { unsafe { layout::hash_high(self.raw()) } } else { self.pkt_len() }
     }
 
+    /// The packet itself, or the last of its followers.
+    pub(crate) fn last_of_list(&self) -> NonNull<rte_mbuf> {
+        let mut last = self.raw();
+        for _ in 0..self.followers() {
+            // SAFETY: a list of n followers has n links.
+            last = unsafe { layout::next(last) };
+        }
+        NonNull::new(last).unwrap_or(self.non_null())
+    }
+
     /// Whether a device may cut the list, made a chain, as [`link`] was told.
     #[inline(always)]
     #[must_use]
@@ -179,6 +189,39 @@ impl Mbuf {
         }
     }
 
+    /// Packets on the wire that this becomes: those of a list, or those that a device has been asked to cut it into.
+    #[inline(always)]
+    #[must_use]
+    pub fn wire_packets(&self) -> u32 {
+        if self.raw_nb_segs() == 1 { 1 } else { self.wire_packets_of_several() }
+    }
+
+    /// Bytes of all their frames.
+    #[inline(always)]
+    #[must_use]
+    pub fn wire_bytes(&self) -> u32 {
+        if self.raw_nb_segs() == 1 { self.pkt_len() } else { self.wire_bytes_of_several() }
+    }
+
+    #[cold]
+    fn wire_packets_of_several(&self) -> u32 {
+        match self.raw_nb_segs() {
+            count if count & LIST != 0 => 1 + u32::from(count & FOLLOWERS),
+            // Made of a list: each segment has the payload of one packet.
+            count if self.is_to_be_cut() => count.into(),
+            _ => 1,
+        }
+    }
+
+    #[cold]
+    fn wire_bytes_of_several(&self) -> u32 {
+        if self.is_list() {
+            return self.list_bytes();
+        }
+        let others = self.wire_packets_of_several() - 1;
+        if others == 0 { self.pkt_len() } else { self.pkt_len() + others * self.requested_header_len() }
+    }
+
     /// Makes the list one packet of several segments: of each follower the first `header_len` bytes are left out.
     ///
     /// Before that `prepare` is called with the leader's bytes, to be changed, the bytes of the last follower, and the
@@ -217,6 +260,7 @@ impl Mbuf {
             return Err(self);
         }
         let mut segment = self.raw();
+        // The bytes that are left out stay where they are, so that `into_list` can take them back.
         // SAFETY: as above; each follower was seen to have more than `header_len` bytes.
         unsafe {
             for _ in 0..followers {
@@ -228,5 +272,34 @@ impl Mbuf {
             layout::set_pkt_len(self.raw(), pkt_len);
         }
         Ok(self)
+    }
+
+    /// Undoes [`Mbuf::into_chain`] with the same `header_len`: `header` is what the leader began with then. What a device was asked
+    /// for is forgotten, and no device may cut the list any more.
+    ///
+    /// A packet that is no such chain stays as it is.
+    #[must_use]
+    pub fn into_list(mut self, header_len: u16, header: &[u8]) -> Self {
+        let count = self.raw_nb_segs();
+        if count & LIST != 0 || count < 2 || !self.is_to_be_cut() {
+            return self;
+        }
+        let begin = self.segment_mut();
+        let kept = header.len().min(begin.len());
+        begin[..kept].copy_from_slice(&header[..kept]);
+        let mut segment = self.raw();
+        // SAFETY: a chain of n segments has n - 1 links, each to a segment that this packet owns. Made by `into_chain`, which is
+        // what asks for cutting, each begins `header_len` bytes into what it had as a packet.
+        unsafe {
+            for _ in 1..count {
+                segment = layout::next(segment);
+                layout::set_data_off(segment, layout::data_off(segment) - header_len);
+                layout::set_data_len(segment, layout::data_len(segment) + header_len);
+            }
+            layout::set_nb_segs(self.raw(), LIST | (count - 1));
+            layout::set_pkt_len(self.raw(), u32::from(layout::data_len(self.raw())));
+        }
+        self.forget_requests();
+        self
     }
 }

@@ -102,6 +102,27 @@ impl Mbuf {
         true
     }
 
+    /// Whether the device has been asked to cut the packet.
+    pub(crate) fn is_to_be_cut(&self) -> bool {
+        self.ol_flags() & sys::SHIM_MBUF_TX_TCP_SEG != 0
+    }
+
+    /// Length of all headers, as the device has been told it.
+    pub(crate) fn requested_header_len(&self) -> u32 {
+        // SAFETY: the packet is alive, and owned.
+        let word = unsafe { layout::tx_offload(self.raw()) };
+        let field = |offset, bits| (word >> offset & ((1_u64 << bits) - 1)) as u32;
+        field(sys::SHIM_MBUF_L2_LEN_OFS, sys::SHIM_MBUF_L2_LEN_BITS)
+            + field(sys::SHIM_MBUF_L3_LEN_OFS, sys::SHIM_MBUF_L3_LEN_BITS)
+            + field(sys::SHIM_MBUF_L4_LEN_OFS, 8)
+    }
+
+    /// The device is asked for nothing.
+    pub(crate) fn forget_requests(&mut self) {
+        // SAFETY: the packet is owned.
+        unsafe { layout::set_ol_flags(self.raw(), self.ol_flags() & !sys::SHIM_MBUF_TX_OFFLOAD_MASK) };
+    }
+
     /// Makes packets out of parts of this one and appends them to `out`. Each begins with a copy of this one's first `header_len`
     /// bytes; then come the bytes that `payload` names for it, counted from the packet's start. `make` gets the number of
     /// the part and all its bytes, to put its header right, and says whether it could. This packet stays as it is.

@@ -209,6 +209,56 @@ fn a_list_that_cannot_be_a_chain_stays_a_list() {
 }
 
 #[test]
+fn a_chain_that_no_device_cuts_becomes_the_list_that_it_was() {
+    let pool = pool("undone", 63);
+    let frames: Vec<Vec<u8>> = (1..8_u8).map(|n| vec![n; 1400 + usize::from(n)]).collect();
+    let header_len = 54;
+    let leader = list(&pool, &frames, true);
+    let bytes: usize = frames.iter().map(Vec::len).sum();
+    let counted = |packet: &Mbuf| (packet.wire_packets(), packet.wire_bytes() as usize);
+    assert_eq!(counted(&leader), (7, bytes));
+    let mut chain = leader
+        .into_chain(header_len, |leader, _, _| {
+            leader[..40].fill(0xee);
+            true
+        })
+        .unwrap();
+    assert_eq!(chain.wire_packets(), 1, "nobody has been asked to cut it");
+    let request = Request { is_ipv4: true, l2_len: 14, l3_len: 20, l4_len: 20, work: Work::CutTcp(1346) };
+    assert!(chain.request(&request));
+    assert_eq!(counted(&chain), (7, bytes));
+    let list = chain.into_list(header_len, &frames[0][..usize::from(header_len)]);
+    assert_eq!((counted(&list), list.followers(), list.may_be_cut()), ((7, bytes), 6, false));
+    let mut out = ArrayVec::<Mbuf, 8>::new();
+    assert!(list.take_apart(&mut out).is_none());
+    assert_eq!(all_bytes(&out), frames);
+    // Nothing else is changed by it.
+    let one = out.pop().unwrap().into_list(header_len, b"xyz");
+    assert_eq!((bytes_of(&one), counted(&one)), (frames[6].clone(), (1, frames[6].len())));
+    let (head, tail) = frames[1].split_at(100);
+    let plain = common::packets::chain(&pool, &[head, tail]).into_list(header_len, b"xyz");
+    assert_eq!((bytes_of(&plain), counted(&plain)), (frames[1].clone(), (1, frames[1].len())));
+    drop((out, one, plain));
+    all_home(&pool);
+}
+
+#[test]
+fn the_last_of_a_list_is_what_is_held() {
+    let pool = pool("held", 15);
+    let leader = list(&pool, &frames(3, 100), false);
+    let held = leader.hold();
+    let mut out = ArrayVec::<Mbuf, 3>::new();
+    assert!(leader.take_apart(&mut out).is_none());
+    drop(out.remove(0));
+    drop(out.remove(0));
+    assert!(!held.is_released());
+    drop(out);
+    assert!(held.is_released());
+    drop(held);
+    all_home(&pool);
+}
+
+#[test]
 fn lists_ask_nothing_of_a_device_and_chains_do() {
     let pool = pool("asking", 63);
     let request = Request { is_ipv4: true, l2_len: 14, l3_len: 20, l4_len: 20, work: Work::CutTcp(46) };

@@ -72,8 +72,8 @@ pub(super) struct SenderLine<P: Primitives> {
 /// The two halves of the limit of one transmit queue, which begins at 0. `now` is in nanoseconds, as in all that takes it, of
 /// a clock that is not put back.
 ///
-/// Each half is for one thread at a time. They may be in two threads at once.
-pub fn pair<P: Primitives>(limits: Limits, now: u64) -> (Sender<P>, Completer<P>) {
+/// Each half is for one thread at a time. They may be in two threads at once, unless the safeguards are [`InTurn`](super::InTurn).
+pub fn pair<P: Primitives, S: Safeguards>(limits: Limits, now: u64) -> (Sender<P, S>, Completer<P, S>) {
     pair_from(limits, 0, now)
 }
 

@@ -40,11 +40,11 @@
 //! # Example
 //!
 //! ```
-//! use thruway::bql::{self, Limits};
+//! use thruway::bql::{self, All, Limits};
 //! use thruway::sync::Native;
 //!
 //! let now = || 0;
-//! let (mut sender, mut completer) = bql::pair::<Native>(Limits::default(), now());
+//! let (mut sender, mut completer) = bql::pair::<Native, All>(Limits::default(), now());
 //!
 //! // The limit begins at 0: one train may go.
 //! sender.sent_more(1500, now);
@@ -71,3 +71,4 @@ mod tests;
 pub use control::{Control, StallThresholdError, Statistics};
 pub use halves::{Completer, Mark, Sender, pair};
 pub use limits::{Limits, LimitsError, MAX_LIMIT};
+pub use safeguards::{All, InTurn};

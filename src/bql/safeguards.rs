@@ -8,7 +8,8 @@ pub(super) mod sealed {
     pub trait Sealed {}
 }
 
-/// Which steps are taken. [`All`] is what the program runs with; other types are for tests. The constants cost nothing.
+/// Which steps are taken: [`All`], or [`InTurn`] without those that halves used in turn can do without; other types are for tests. The
+/// constants cost nothing.
 pub trait Safeguards: Sealed + Send + Sync + 'static {
     /// The sender's stop is seen by completers before the sender looks again.
     const SENDER_BARRIER: bool = true;
@@ -29,3 +30,15 @@ pub struct All;
 impl Sealed for All {}
 
 impl Safeguards for All {}
+
+/// For halves that one thread at a time uses both of: whatever hands them from one to the next orders all that they do, and
+/// barriers would add nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct InTurn;
+
+impl Sealed for InTurn {}
+
+impl Safeguards for InTurn {
+    const SENDER_BARRIER: bool = false;
+    const COMPLETER_BARRIER: bool = false;
+}

@@ -22,6 +22,13 @@ const ROUNDS: u32 = 15;
 /// Milliseconds of a measurement of `thruway bench queue` unless told.
 const QUEUE_MILLISECONDS: u64 = 10;
 
+/// How often `thruway bench bql` measures unless told, and how many milliseconds each time.
+const BQL_ROUNDS: u32 = 5;
+const BQL_MILLISECONDS: u64 = 200;
+
+/// Nanoseconds of a doorbell in `thruway bench bql` unless told: about those of a write to a card.
+const DOORBELL: u64 = 100;
+
 /// Milliseconds of a measurement of `thruway bench qdisc` unless told.
 const QDISC_MILLISECONDS: u64 = 20;
 
@@ -137,6 +144,8 @@ pub enum BenchSuite {
     Queue(QueueArgs),
     /// The lockless qdisc: several threads that send to one transmit queue
     Qdisc(QdiscArgs),
+    /// Byte limits: packets per doorbell, and what urgent packets gain
+    Bql(BqlArgs),
     /// All of these, one after the other, as each is measured by default
     All(BenchOutput),
     /// One process's part of it, as JSON
@@ -206,6 +215,30 @@ pub struct QdiscArgs {
     /// Where the figures go.
     #[command(flatten)]
     pub output: BenchOutput,
+}
+
+/// Arguments of `thruway bench bql`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct BqlArgs {
+    /// How often everything is measured; the figures are medians
+    #[arg(long, value_name = "N", default_value_t = BQL_ROUNDS, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// How many milliseconds each measurement takes
+    #[arg(long, value_name = "N", default_value_t = BQL_MILLISECONDS, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub milliseconds: u64,
+    /// Nanoseconds that it costs to tell the device of new packets
+    #[arg(long, value_name = "NS", default_value_t = DOORBELL, value_parser = clap::value_parser!(u64).range(0..=100_000))]
+    pub doorbell: u64,
+    /// Where the figures go.
+    #[command(flatten)]
+    pub output: BenchOutput,
+}
+
+impl Default for BqlArgs {
+    fn default() -> Self {
+        let output = BenchOutput::default();
+        Self { rounds: BQL_ROUNDS, milliseconds: BQL_MILLISECONDS, doorbell: DOORBELL, output }
+    }
 }
 
 impl Default for QdiscArgs {

@@ -14,8 +14,8 @@ mod view;
 mod words;
 
 pub use args::{
-    BenchArgs, BenchOutput, BenchSuite, BqlCommand, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs, MeasureArgs,
-    NeighborCommand, PortCommand, QdiscArgs, QdiscCommand, QueueArgs, RouteCommand, RunArgs, ShowArgs,
+    BenchArgs, BenchOutput, BenchSuite, BqlArgs, BqlCommand, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs,
+    MeasureArgs, NeighborCommand, PortCommand, QdiscArgs, QdiscCommand, QueueArgs, RouteCommand, RunArgs, ShowArgs,
 };
 pub use failure::Failure;
 

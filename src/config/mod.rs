@@ -120,6 +120,8 @@ pub struct Port {
     /// the workers: queue `i` goes to worker `(n + i) mod workers`, where `n` counts the queues of the ports
     /// before this one that have no `queue_map` either.
     pub queue_cores: Vec<CoreId>,
+    /// Whether packets of a flow that come in together are merged on their way through the forwarder.
+    pub gro: bool,
     /// What stands between the workers and the transmit queues.
     pub qdisc: Qdisc,
     /// The limit of the bytes that a transmit queue behind a qdisc is given ahead.

@@ -42,6 +42,7 @@ fn a_port_is_enough() {
             rx_descriptors: 1024,
             tx_descriptors: 1024,
             promiscuous: false,
+            gro: false,
             queue_cores: cores(&[1]),
             qdisc: Qdisc::PfifoFast(PfifoFast { limit: 1000, bypass: true, priomap: BandMap::PFIFO_FAST }),
             bql: ByteLimit { enabled: true, limits: Limits::default(), stall_threshold: None },

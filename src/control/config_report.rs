@@ -57,6 +57,7 @@ pub struct PortConfigReport {
     rx_descriptors: u16,
     tx_descriptors: u16,
     promiscuous: bool,
+    gro: bool,
     queue_map: Vec<(u16, u16)>,
     qdisc: QdiscConfigReport,
     bql: BqlConfigReport,
@@ -165,6 +166,7 @@ fn port_report(port: &Port) -> PortConfigReport {
         rx_descriptors: port.rx_descriptors,
         tx_descriptors: port.tx_descriptors,
         promiscuous: port.promiscuous,
+        gro: port.gro,
         queue_map: (0u16..).zip(&port.queue_cores).map(|(queue, core)| (queue, core.0)).collect(),
         qdisc: match &port.qdisc {
             Qdisc::PfifoFast(qdisc) => QdiscConfigReport::PfifoFast {
@@ -232,6 +234,7 @@ mod tests {
                 rx_descriptors: 1024,
                 tx_descriptors: 1024,
                 promiscuous: false,
+                gro: true,
                 queue_cores: vec![CoreId(1), CoreId(2)],
                 qdisc: Qdisc::PfifoFast(PfifoFast { limit: 300, bypass: false, ..PfifoFast::default() }),
                 bql: ByteLimit {

@@ -146,7 +146,7 @@ pub struct QueueReport {
     pub reschedules: u64,
     /// The byte budget.
     pub bql: BqlReport,
-    /// Segmentation in software.
+    /// What becomes of super-packets.
     pub gso: GsoReport,
 }
 
@@ -184,13 +184,15 @@ pub struct BqlReport {
     pub stall_max_ms: u64,
 }
 
-/// Segmentation in software on a transmit queue.
+/// What becomes of super-packets, of which only `gro` makes any, before a transmit queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GsoReport {
-    /// Packets that were cut up.
+    /// Super-packets that were cut up in software.
     pub super_packets: u64,
-    /// What became of them.
+    /// The packets that became of them.
     pub segments: u64,
+    /// Super-packets that the device was left to cut (TSO).
+    pub offloaded: u64,
 }
 
 /// One reason for drops: an entry of `drops[]`.

@@ -41,6 +41,18 @@ pub unsafe trait PacketBuf: Item {
     /// The first segment: the whole frame unless it is chained.
     fn segment(&self) -> &[u8];
 
+    /// The packets on the wire that it stands for: itself, and those that it leads ([`super::super_packet`]).
+    #[inline(always)]
+    fn wire_packets(&self) -> u32 {
+        1
+    }
+
+    /// Bytes of all their frames.
+    #[inline(always)]
+    fn wire_bytes(&self) -> u32 {
+        self.lengths().frame()
+    }
+
     /// Cuts the frame to `len` bytes; does nothing if it is not longer.
     fn truncate(&mut self, len: u32);
 
@@ -89,8 +101,8 @@ pub trait RxBurst {
     /// The packets it gives.
     type Buf: PacketBuf;
 
-    /// Appends what has arrived, at most `most` packets and what `burst` has room for, and says how many.
-    /// Never waits.
+    /// Appends what has arrived, at most `most` packets and what `burst` has room for, and says how many. There are fewer
+    /// in the burst when some have been merged. Never waits.
     fn receive(&mut self, burst: &mut Burst<Self::Buf>, most: usize) -> usize;
 }
 
@@ -102,9 +114,14 @@ pub trait TxBurst: Send + 'static {
     /// What keeps a packet from going back to its pool.
     type Held: Held;
 
-    /// Takes packets from the front of `burst`, as many as there is room for, and says how many; the
+    /// Takes packets from the front of `burst`, as many as there is room for, and says how many packets on the wire that makes; the
     /// others stay in order. Never waits.
     fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<Self::Buf, N>) -> usize;
+
+    /// Makes of a packet that leads others one that the device cuts into them. Gives it back as it was if that cannot be.
+    fn offload(&mut self, packet: Self::Buf) -> Result<Self::Buf, Self::Buf> {
+        Err(packet)
+    }
 
     /// Descriptors that the device needs for a packet.
     fn descriptors(_packet: &Self::Buf) -> u16 {

@@ -80,38 +80,35 @@ impl Default for LinkSpeed {
     }
 }
 
-/// What is known of packets that a queue has taken, beside their bytes.
+/// Packets in a row that a queue has taken.
 #[derive(Debug)]
 pub struct Taken<H> {
-    /// How many.
+    /// How many, on the wire.
     pub packets: u32,
     /// Their descriptors.
     pub descriptors: u32,
+    /// Their bytes.
+    pub bytes: u64,
     /// The last of them.
     pub last: Option<H>,
 }
 
-impl<H> Taken<H> {
-    /// No packet.
-    pub fn nothing() -> Self {
-        Self { packets: 0, descriptors: 0, last: None }
-    }
-}
-
-/// Trains on their way, the oldest first.
+/// Pieces of trains on their way, the oldest first.
 #[derive(Debug)]
 pub struct InFlight<H> {
     source: Source,
     speed: Arc<LinkSpeed>,
-    trains: VecDeque<Train<H>>,
+    pieces: VecDeque<Piece<H>>,
     /// Descriptors ever filled; it wraps.
     filled: u32,
     /// When the link is free, if it has nothing else to send.
     free_at: u64,
+    /// When something was last seen to have left.
+    seen_at: u64,
 }
 
 #[derive(Debug)]
-struct Train<H> {
+struct Piece<H> {
     mark: Mark,
     /// Descriptors filled up to its end.
     filled: u32,
@@ -120,14 +117,15 @@ struct Train<H> {
     held: Option<H>,
 }
 
-/// How late a train may be before it is not waited for any more, in nanoseconds: drivers ask for completions some dozens of
-/// packets at a time, other hosts may tell a link to pause.
+/// How late a piece may be, and for how long nothing may have been seen to leave, before it is not waited for any more, in nanoseconds.
+/// Drivers ask for completions some dozens of packets at a time, devices may be slower than their links, and other hosts may tell these
+/// to pause.
 const PATIENCE: u64 = 500_000;
 
 impl<H: Held> InFlight<H> {
-    /// Room for so many trains. The last of more are taken for one.
-    pub fn new(source: Source, speed: Arc<LinkSpeed>, trains: usize) -> Self {
-        Self { source, speed, trains: VecDeque::with_capacity(trains.max(1)), filled: 0, free_at: 0 }
+    /// Room for so many pieces. The last of more are taken for one.
+    pub fn new(source: Source, speed: Arc<LinkSpeed>, pieces: usize) -> Self {
+        Self { source, speed, pieces: VecDeque::with_capacity(pieces.max(1)), filled: 0, free_at: 0, seen_at: 0 }
     }
 
     /// How it knows.
@@ -137,44 +135,46 @@ impl<H: Held> InFlight<H> {
 
     /// Whether all has left.
     pub fn is_empty(&self) -> bool {
-        self.trains.is_empty()
+        self.pieces.is_empty()
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        self.trains.clear();
+        self.pieces.clear();
         self.free_at = 0;
     }
 
-    /// A train of `bytes` bytes, up to `mark`, was taken at `now` (in nanoseconds, as in all that takes it).
-    pub fn push(&mut self, mark: Mark, bytes: u64, taken: Taken<H>, now: u64) {
+    /// A piece, up to `mark`, was taken at `now` (in nanoseconds, as in all that takes it).
+    pub fn push(&mut self, mark: Mark, taken: Taken<H>, now: u64) {
         self.filled = self.filled.wrapping_add(taken.descriptors);
-        self.free_at = self.free_at.max(now) + self.speed.nanoseconds(taken.packets.into(), bytes);
-        let train = Train { mark, filled: self.filled, due: self.free_at, held: taken.last };
-        if self.trains.len() == self.trains.capacity() {
-            self.trains.pop_back();
+        self.free_at = self.free_at.max(now) + self.speed.nanoseconds(taken.packets.into(), taken.bytes);
+        let piece = Piece { mark, filled: self.filled, due: self.free_at, held: taken.last };
+        if self.pieces.len() == self.pieces.capacity() {
+            self.pieces.pop_back();
         }
-        self.trains.push_back(train);
+        self.pieces.push_back(piece);
     }
 
     /// The end of what has left by now, if anything has that is not known yet.
     pub fn completed(&mut self, queue: &mut impl TxBurst<Held = H>, now: u64) -> Option<Mark> {
         let mut completed = None;
-        while let Some(train) = self.trains.front() {
+        while let Some(piece) = self.pieces.front() {
             let seen = match self.source {
                 Source::Synchronous => true,
-                Source::Paced => now >= train.due,
-                Source::MbufReference => train.held.as_ref().is_some_and(Held::is_released),
-                Source::DescriptorStatus(places) => match places.place(self.filled.wrapping_sub(train.filled)) {
+                Source::Paced => now >= piece.due,
+                Source::MbufReference => piece.held.as_ref().is_some_and(Held::is_released),
+                Source::DescriptorStatus(places) => match places.place(self.filled.wrapping_sub(piece.filled)) {
                     Some(place) => queue.descriptor_done(place) == Some(true),
                     None => true,
                 },
             };
-            if !seen && now < train.due.saturating_add(PATIENCE) {
+            if seen {
+                self.seen_at = now;
+            } else if now < piece.due.max(self.seen_at).saturating_add(PATIENCE) {
                 break;
             }
-            completed = Some(train.mark);
-            self.trains.pop_front();
+            completed = Some(piece.mark);
+            self.pieces.pop_front();
         }
         completed
     }

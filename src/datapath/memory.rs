@@ -1,8 +1,10 @@
 //! Packets and queues in plain memory: the data path without a device, for tests and measurements.
 
 use super::buffer::{Burst, Lengths, PacketBuf, READABLE, RxBurst, TxBurst};
+use super::super_packet::Lead;
 use crate::packet::ChecksumStatus;
 use crate::queue::Item;
+use crate::segment::{Frame, TransportChecksum};
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -39,6 +41,7 @@ impl MemoryPool {
             segment_len: first.len(),
             rest: rest.to_vec(),
             checksum,
+            followers: Vec::new(),
             pool: self.clone(),
         }))
     }
@@ -60,6 +63,7 @@ struct Content {
     segment_len: usize,
     rest: Vec<u8>,
     checksum: ChecksumStatus,
+    followers: Vec<MemoryPacket>,
     pool: MemoryPool,
 }
 
@@ -102,6 +106,15 @@ unsafe impl PacketBuf for MemoryPacket {
         unsafe { std::slice::from_raw_parts(self.head(), self.0.segment_len) }
     }
 
+    fn wire_packets(&self) -> u32 {
+        1 + self.0.followers.len() as u32
+    }
+
+    fn wire_bytes(&self) -> u32 {
+        let followers = self.0.followers.iter().map(|packet| packet.lengths().frame());
+        self.lengths().frame() + followers.sum::<u32>()
+    }
+
     fn truncate(&mut self, len: u32) {
         let len = len as usize;
         self.0.rest.truncate(len.saturating_sub(self.0.segment_len));
@@ -110,6 +123,61 @@ unsafe impl PacketBuf for MemoryPacket {
 
     fn checksum(&self) -> ChecksumStatus {
         self.0.checksum
+    }
+}
+
+impl Lead for MemoryPacket {
+    fn frame(&self) -> Frame<'_> {
+        let transport_checksum = TransportChecksum::Unproven;
+        Frame { first_segment: self.segment(), frame_len: self.lengths().frame(), transport_checksum, is_merged: false }
+    }
+
+    fn link<const N: usize>(burst: &mut ArrayVec<Self, N>, leaders: &[u8], _may_be_cut: u64) {
+        let mut positions = Vec::new();
+        let mut kept = ArrayVec::<Self, N>::new();
+        for (i, packet) in burst.drain(..).enumerate() {
+            let leader = leaders.get(i).map_or(i, |leader| usize::from(*leader));
+            match positions.get(leader).copied().flatten() {
+                Some(position) if leader < i => {
+                    let leader: &mut Self = &mut kept[position];
+                    leader.0.followers.push(packet);
+                    positions.push(None);
+                }
+                _ => {
+                    positions.push(Some(kept.len()));
+                    kept.push(packet);
+                }
+            }
+        }
+        *burst = kept;
+    }
+
+    fn for_each_follower(&mut self, mut change: impl FnMut(&[u8], &mut [u8])) {
+        let leader = self.segment().to_vec();
+        for follower in &mut self.0.followers {
+            // SAFETY: the follower's first segment is its own, and borrowed alone.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(follower.head(), follower.0.segment_len) };
+            change(&leader, bytes);
+        }
+    }
+
+    fn may_be_cut(&self) -> bool {
+        false
+    }
+
+    fn take_apart<const N: usize>(mut self, out: &mut ArrayVec<Self, N>) -> Option<Self> {
+        let mut followers = std::mem::take(&mut self.0.followers).into_iter();
+        let mut rest = Some(self);
+        while !out.is_full()
+            && let Some(packet) = rest
+        {
+            out.push(packet);
+            rest = followers.next();
+        }
+        if let Some(first) = &mut rest {
+            first.0.followers.extend(followers);
+        }
+        rest
     }
 }
 

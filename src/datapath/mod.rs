@@ -13,6 +13,7 @@ pub mod memory;
 pub mod output;
 pub mod pipeline;
 pub mod snapshot;
+pub mod super_packet;
 pub mod transmit;
 pub mod worker;
 

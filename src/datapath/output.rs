@@ -65,16 +65,16 @@ impl<T: TxBurst> Direct<T> {
     }
 
     #[inline(always)]
-    fn send(&mut self, packets: &mut Burst<T::Buf>, bytes: u64, counters: &WorkerCounters) {
+    fn send(&mut self, packets: &mut Burst<T::Buf>, offered: Total, counters: &WorkerCounters) {
         let sent = self.queue.transmit(packets);
         self.counters.packets.add(sent as u64);
         self.counters.doorbells.add(u64::from(sent != 0));
         if packets.is_empty() {
-            self.counters.bytes.add(bytes);
+            self.counters.bytes.add(offered.bytes);
         } else {
-            let left: u64 = packets.iter().map(|packet| u64::from(packet.lengths().frame())).sum();
-            self.counters.bytes.add(bytes.saturating_sub(left));
-            self.counters.dropped.add(packets.len() as u64);
+            let left = Total::of(packets);
+            self.counters.bytes.add(offered.bytes.saturating_sub(left.bytes));
+            self.counters.dropped.add(left.packets);
             discard(packets, DropReason::TxFull, counters);
         }
     }
@@ -98,18 +98,18 @@ impl<T: TxBurst> Outputs<T> {
         self.ports.len()
     }
 
-    /// Sends a burst of `bytes` bytes and leaves `packets` empty: each is with the device or the qdisc, or freed and
+    /// Sends a burst, which is `offered` on the wire, and leaves `packets` empty: each is with the device or the qdisc, or freed and
     /// counted.
     #[inline(always)]
-    pub fn send(&mut self, port: PortId, packets: &mut Burst<T::Buf>, bytes: u64, counters: &WorkerCounters) {
+    pub fn send(&mut self, port: PortId, packets: &mut Burst<T::Buf>, offered: Total, counters: &WorkerCounters) {
         match &mut self.ports[port.index()] {
             Output::Queued(root) => {
-                root.transmit(&mut self.core, packets, bytes);
+                root.transmit(&mut self.core, packets, offered);
                 if !packets.is_empty() {
                     discard(packets, DropReason::QueueFull, counters);
                 }
             }
-            Output::Direct(direct) => direct.send(packets, bytes, counters),
+            Output::Direct(direct) => direct.send(packets, offered, counters),
             Output::Down => discard(packets, DropReason::PortDown, counters),
         }
     }
@@ -155,6 +155,6 @@ impl<T: TxBurst> Outputs<T> {
 /// Frees packets and counts them as dropped.
 #[cold]
 fn discard<B: PacketBuf>(packets: &mut Burst<B>, reason: DropReason, counters: &WorkerCounters) {
-    counters.drops(reason).add(packets.len() as u64);
+    counters.drops(reason).add(Total::of(packets).packets);
     B::free(packets);
 }

@@ -8,6 +8,7 @@ use super::snapshot::{ETHERNET_HEADER, Family, NextHop, Snapshot};
 use crate::drop_reason::DropReason;
 use crate::fib::Ipv6Key;
 use crate::packet::{self, Examined};
+use crate::qdisc::Total;
 use crate::units::{MacAddr, PortId};
 
 /// Where a burst came in.
@@ -39,7 +40,7 @@ enum Guess {
 /// Packets of one burst that leave by one port.
 struct Group<B> {
     packets: Burst<B>,
-    bytes: u64,
+    total: Total,
 }
 
 impl<B: PacketBuf> Pipeline<B> {
@@ -48,7 +49,7 @@ impl<B: PacketBuf> Pipeline<B> {
         Self {
             ipv4: Batch::new(),
             ipv6: Batch::new(),
-            groups: (0..ports).map(|_| Group { packets: Burst::new(), bytes: 0 }).collect(),
+            groups: (0..ports).map(|_| Group { packets: Burst::new(), total: Total::default() }).collect(),
             trash: Burst::new(),
             guess: Guess::All(Family::Ipv4),
             isa,
@@ -77,10 +78,11 @@ impl<B: PacketBuf> Pipeline<B> {
         counters.count_burst(count);
         counters.port(ingress.port).rx_packets.add(count as u64);
 
+        let merged = count != self.batch(family).len();
+        let mut path = Path { ingress, tables, outputs, counters, merged };
         if mixed {
             self.part();
         }
-        let mut path = Path { ingress, tables, outputs, counters };
         self.forward_whole(family, &mut path);
         if mixed {
             self.forward_whole(family.other(), &mut path);
@@ -111,6 +113,9 @@ impl<B: PacketBuf> Pipeline<B> {
         // rewrite what is simply forwarded.
         let (mac, tables) = (path.ingress.mac, path.tables);
         let mut passed = self.batch(family).pass::<C>(family, mac, proof, tables);
+        if path.merged {
+            passed.bytes += self.batch(family).followers().bytes;
+        }
         path.counters.port(path.ingress.port).rx_bytes.add(passed.bytes);
         let as_received = passed.left | passed.special == 0 && !passed.padded;
         if !as_received {
@@ -125,8 +130,13 @@ impl<B: PacketBuf> Pipeline<B> {
         };
         if passed.ports.is_power_of_two() {
             let port = PortId(passed.ports.trailing_zeros() as u16);
-            let bytes = if as_received { passed.bytes } else { batch.bytes() };
-            path.send(port, batch.packets(), bytes);
+            let total = if path.merged {
+                batch.total()
+            } else {
+                let bytes = if as_received { passed.bytes } else { batch.bytes() };
+                Total { packets: batch.len() as u64, bytes }
+            };
+            path.send(port, batch.packets(), total);
         } else if batch.len() != 0 {
             scatter(batch, groups, path);
         }
@@ -148,7 +158,8 @@ impl<B: PacketBuf> Pipeline<B> {
             strangers += usize::from(looked.is_ok_and(|examined| examined.key.family() != family));
             looked
         };
-        let mut dropped = batch.examine(family, tables, passed, look, |reason| counters.drops(reason).add(1));
+        let mut dropped =
+            batch.examine(family, tables, passed, look, |reason, packets| counters.drops(reason).add(packets));
         if strangers != 0 {
             self.guess = if strangers == batch.len() { Guess::All(family.other()) } else { Guess::Mixed };
         }
@@ -156,7 +167,7 @@ impl<B: PacketBuf> Pipeline<B> {
             let (hop, frame_len) = batch.next_hop(i, &tables.next_hops);
             // The pass forwards whatever has no reason to be refused.
             let reason = hop.refusal(frame_len, false).unwrap_or(DropReason::TooBig);
-            counters.drops(reason).add(1);
+            counters.drops(reason).add(batch.wire_packets(i));
         }
         dropped |= passed.special;
         if dropped != 0 {
@@ -209,12 +220,14 @@ struct Path<'a, T: TxBurst> {
     tables: &'a Snapshot,
     outputs: &'a mut Outputs<T>,
     counters: &'a WorkerCounters,
+    /// Some packets of the burst lead others.
+    merged: bool,
 }
 
 impl<T: TxBurst> Path<'_, T> {
     #[inline(always)]
-    fn send(&mut self, port: PortId, packets: &mut Burst<T::Buf>, bytes: u64) {
-        self.outputs.send(port, packets, bytes, self.counters);
+    fn send(&mut self, port: PortId, packets: &mut Burst<T::Buf>, total: Total) {
+        self.outputs.send(port, packets, total, self.counters);
     }
 }
 
@@ -256,17 +269,21 @@ fn next_hop(key: Key, tables: &Snapshot) -> &NextHop {
 #[inline(never)]
 fn scatter<T: TxBurst>(batch: &mut Batch<T::Buf>, groups: &mut [Group<T::Buf>], path: &mut Path<'_, T>) {
     let mut used = 0u64;
+    let merged = path.merged;
     batch.scatter(&path.tables.next_hops, |port, packet, wire| {
         let group = &mut groups[port.index()];
+        group.total.add(Total {
+            packets: if merged { packet.wire_packets().into() } else { 1 },
+            bytes: if merged { packet.wire_bytes() } else { wire }.into(),
+        });
         group.packets.push(packet);
-        group.bytes += u64::from(wire);
         used |= 1 << port.index();
     });
     while used != 0 {
         let port = PortId(used.trailing_zeros() as u16);
         used &= used - 1;
         let group = &mut groups[port.index()];
-        path.send(port, &mut group.packets, std::mem::take(&mut group.bytes));
+        path.send(port, &mut group.packets, std::mem::take(&mut group.total));
     }
 }
 

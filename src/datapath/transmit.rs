@@ -2,9 +2,10 @@
 
 use super::buffer::{BURST, PacketBuf, TxBurst};
 use super::in_flight::{InFlight, Source, Taken};
-use crate::bql::{self, Limits};
+use crate::bql::{self, InTurn, Limits};
 use crate::qdisc::{Band, Device, NO_LIMIT, OnRings, Packet, Room, Root};
 use crate::queue::slots_for;
+use crate::sync::Native;
 use arrayvec::ArrayVec;
 use std::mem;
 use std::sync::Arc;
@@ -13,6 +14,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Packets after which the core that sends for all gives way (in Linux `dev_weight`).
 pub const QUOTA: usize = 64;
+
+/// Pieces of a train that are told apart on their way. Would a train be known to have left only as a whole, a device would be starved
+/// whenever a train is all that the limit allows, and the limit would grow for ever.
+const PIECES: usize = 4;
 
 /// Trains between two looks at the clock, where nothing but the sinking of a limit depends on it.
 const CLOCK_EVERY: u32 = 64;
@@ -24,13 +29,14 @@ pub type TxRoot<T> = Root<OnRings<<T as TxBurst>::Buf, TxDevice<T>>, BURST>;
 #[derive(Debug)]
 pub struct TxDevice<T: TxBurst> {
     queue: Option<T>,
-    sender: bql::Sender,
-    completer: bql::Completer,
+    // Both are used by whoever has the run lock.
+    sender: bql::Sender<Native, InTurn>,
+    completer: bql::Completer<Native, InTurn>,
     /// Whether the limit holds. Relaxed: a switch.
     limited: Arc<AtomicBool>,
     in_flight: InFlight<T::Held>,
-    /// What the queue took last.
-    taken: Taken<T::Held>,
+    /// What the queue took last, piece by piece.
+    taken: ArrayVec<Taken<T::Held>, PIECES>,
     clock: Clock,
     /// When it was last read.
     now: u64,
@@ -75,7 +81,7 @@ impl<T: TxBurst> TxDevice<T> {
             completer,
             limited: Arc::new(enabled.into()),
             in_flight,
-            taken: Taken::nothing(),
+            taken: ArrayVec::new(),
             clock,
             now: clock(),
             trains: 0,
@@ -92,7 +98,7 @@ impl<T: TxBurst> TxDevice<T> {
     /// Takes the queue out. What it had not sent is forgotten, and counted by nobody any more.
     pub fn take(&mut self) -> Option<T> {
         self.in_flight.clear();
-        self.taken = Taken::nothing();
+        self.taken.clear();
         self.unclean = false;
         // Whoever puts a queue in activates the root.
         let _ = self.completer.reset(&mut self.sender, (self.clock)());
@@ -122,19 +128,72 @@ impl<T: TxBurst> TxDevice<T> {
     }
 
     /// Before a train is sent: what has to be known of it afterwards.
-    fn note<const N: usize>(&mut self, train: &ArrayVec<T::Buf, N>) {
-        match self.in_flight.source() {
-            Source::DescriptorStatus(_) => self.taken.descriptors = descriptors::<T>(train),
-            Source::MbufReference => self.taken.last = train.last().and_then(T::hold),
-            Source::Paced | Source::Synchronous => {}
+    fn note(&mut self, train: &[T::Buf]) {
+        let holds = self.in_flight.source() == Source::MbufReference;
+        let total: u64 = train.iter().map(|packet| u64::from(packet.wire_bytes())).sum();
+        let (mut start, mut sum) = (0, 0);
+        self.taken.clear();
+        for piece in 1..=PIECES as u64 {
+            let until = total * piece / PIECES as u64;
+            let mut taken = Taken { packets: 0, descriptors: 0, bytes: 0, last: None };
+            let mut end = start;
+            while let Some(packet) = train.get(end)
+                && sum < until
+            {
+                taken.packets += packet.wire_packets();
+                taken.descriptors += u32::from(T::descriptors(packet));
+                taken.bytes += u64::from(packet.wire_bytes());
+                sum += u64::from(packet.wire_bytes());
+                end += 1;
+            }
+            if end > start {
+                if holds {
+                    taken.last = train.get(end - 1).and_then(T::hold);
+                }
+                self.taken.push(taken);
+                start = end;
+            }
         }
     }
 
-    /// Part of the train is left.
+    /// Part of the train is left: so much is taken off its end.
     #[cold]
     fn correct(&mut self, left: &[T::Buf]) {
-        self.taken.descriptors = self.taken.descriptors.saturating_sub(descriptors::<T>(left));
-        self.taken.last = None;
+        let (mut packets, mut bytes, mut descriptors) = (0, 0, 0);
+        for packet in left {
+            packets += packet.wire_packets();
+            bytes += u64::from(packet.wire_bytes());
+            descriptors += u32::from(T::descriptors(packet));
+        }
+        while let Some(last) = self.taken.last_mut()
+            && bytes > 0
+        {
+            if last.bytes <= bytes {
+                packets = packets.saturating_sub(last.packets);
+                bytes -= last.bytes;
+                descriptors = descriptors.saturating_sub(last.descriptors);
+                self.taken.pop();
+            } else {
+                last.packets = last.packets.saturating_sub(packets);
+                last.bytes -= bytes;
+                last.descriptors = last.descriptors.saturating_sub(descriptors);
+                // It may be one that was left.
+                last.last = None;
+                break;
+            }
+        }
+    }
+
+    /// Accounts for what was taken.
+    fn account(&mut self) {
+        let now = (self.clock)();
+        let count = self.taken.len();
+        for (i, taken) in self.taken.drain(..).enumerate() {
+            let bytes = small(taken.bytes);
+            let mark =
+                if i + 1 < count { self.sender.sent_more(bytes, || now) } else { self.sender.sent(bytes, || now) };
+            self.in_flight.push(mark, taken, now);
+        }
     }
 
     #[inline(always)]
@@ -153,7 +212,7 @@ impl<T: TxBurst> Device<T::Buf> for TxDevice<T> {
             self.note(train);
         }
         if let Some(queue) = &mut self.queue {
-            self.taken.packets = queue.transmit(train) as u32;
+            queue.transmit(train);
         }
         if train.is_empty() {
             Room::Left
@@ -179,8 +238,8 @@ impl<T: TxBurst> Device<T::Buf> for TxDevice<T> {
     #[inline(always)]
     fn sent(&mut self, bytes: u64) -> Room {
         if bytes > 0 {
-            let mark = self.sender.sent(u32::try_from(bytes).unwrap_or(u32::MAX), self.clock);
             if self.is_synchronous() {
+                let mark = self.sender.sent(small(bytes), self.clock);
                 // The limit judges by the order of events. Time decides only when it sinks.
                 self.trains = self.trains.wrapping_add(1);
                 if self.trains.is_multiple_of(CLOCK_EVERY) {
@@ -188,8 +247,7 @@ impl<T: TxBurst> Device<T::Buf> for TxDevice<T> {
                 }
                 let _ = self.completer.completed(mark, self.now);
             } else {
-                let taken = mem::replace(&mut self.taken, Taken::nothing());
-                self.in_flight.push(mark, bytes, taken, (self.clock)());
+                self.account();
                 self.unclean = true;
             }
         }
@@ -211,14 +269,20 @@ impl<T: TxBurst> Device<T::Buf> for TxDevice<T> {
     }
 }
 
-fn descriptors<T: TxBurst>(packets: &[T::Buf]) -> u32 {
-    packets.iter().map(|packet| u32::from(T::descriptors(packet))).sum()
+/// The bytes of a train, which are far less.
+fn small(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 impl<B: PacketBuf> Packet for B {
     #[inline(always)]
     fn bytes(&self) -> u32 {
-        self.lengths().frame()
+        self.wire_bytes()
+    }
+
+    #[inline(always)]
+    fn segments(&self) -> u32 {
+        self.wire_packets()
     }
 
     #[inline(always)]

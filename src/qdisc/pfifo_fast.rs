@@ -44,11 +44,6 @@ pub(super) struct Consumers<O> {
     bands: [O; Band::COUNT],
 }
 
-/// The packets on the wire that several packets become.
-pub(super) fn segments<T: Packet>(packets: &[T]) -> u64 {
-    packets.iter().map(|packet| u64::from(packet.segments())).sum()
-}
-
 impl<I> Producers<I> {
     pub(super) fn new(bands: [I; Band::COUNT], map: BandMap) -> Self {
         Self { bands, map }
@@ -93,12 +88,13 @@ impl<I> Producers<I> {
     where
         I: BandProducer<T>,
     {
-        // Lengths are read before the packets are given away: another core may have sent and freed them since.
-        let offered = Total::of(packets).bytes;
-        let count = self.bands[band as usize].enqueue(packets) as u64;
+        // Counted before the packets are given away: another core may have sent and freed them since.
+        let offered = Total::of(packets);
+        self.bands[band as usize].enqueue(packets);
         let counters = &counters.bands[band as usize];
-        counters.enqueued.add(count, offered - Total::of(packets).bytes);
-        counters.dropped.add(packets.len() as u64);
+        let left = Total::of(packets);
+        counters.enqueued.add(offered.packets - left.packets, offered.bytes - left.bytes);
+        counters.dropped.add(left.packets);
     }
 }
 

@@ -9,7 +9,7 @@ use crossbeam_utils::CachePadded;
 
 use super::band::{Band, BandMap};
 use super::deferred::Deferred;
-use super::pfifo_fast::{BandConsumer, BandProducer, Consumers, Producers, segments};
+use super::pfifo_fast::{BandConsumer, BandProducer, Consumers, Producers};
 use super::run::{Flags, Owner, RunLock};
 use super::safeguards::{LeftBehind, Safeguards};
 use super::statistics::{CoreCounters, Statistics, Total};
@@ -98,7 +98,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
 
     /// Sends a group of packets, or leaves it to whoever is sending. Never waits.
     ///
-    /// `bytes` is the sum of [`Packet::bytes`], which the caller knows. What stays in `packets` is dropped for lack of room in
+    /// `offered` is the sum of [`Packet::segments`] and [`Packet::bytes`], which the caller knows. What stays in `packets` is dropped for lack of room in
     /// its band, and has been counted; the caller frees it.
     ///
     /// Packets of one band that are given by one core leave in order.
@@ -107,7 +107,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
     ///
     /// If the root was not made for so many cores as `core` is of.
     #[inline]
-    pub fn transmit(&self, core: &mut Deferred, packets: &mut ArrayVec<K::Packet, N>, bytes: u64) {
+    pub fn transmit(&self, core: &mut Deferred, packets: &mut ArrayVec<K::Packet, N>, offered: Total) {
         if packets.is_empty() {
             return;
         }
@@ -116,7 +116,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
             && !self.is_stopped()
             && let Some(owner) = self.run.bypass()
         {
-            self.pass_by(owner, core, packets, bytes);
+            self.pass_by(owner, core, packets, offered);
             return;
         }
         self.bands.enqueue(packets, self.counters(core));
@@ -264,10 +264,9 @@ impl<K: Parts, const N: usize> Root<K, N> {
         mut owner: RootOwner<'_, K, N>,
         core: &mut Deferred,
         packets: &mut ArrayVec<K::Packet, N>,
-        bytes: u64,
+        offered: Total,
     ) {
-        self.counters(core).bypassed.add(segments(packets), bytes);
-        let offered = Total { packets: packets.len() as u64, bytes };
+        self.counters(core).bypassed.add(offered.packets, offered.bytes);
         let all = owner.with(|state, flags| {
             let room =
                 if self.is_stopped() { Room::Full } else { self.hand_over(&mut state.device, packets, offered, core) };
@@ -328,7 +327,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
             quota = quota.saturating_sub(state.requeued.len());
             let room = self.hand_over(&mut state.device, &mut state.requeued, offered, core);
             if is_retry {
-                if room == Room::Full && state.requeued.len() as u64 == offered.packets {
+                if room == Room::Full && Total::of(&state.requeued).packets == offered.packets {
                     // It still is full. This was a look at the device, no way out of the list and back.
                     self.blocked(flags);
                     return;
@@ -364,7 +363,6 @@ impl<K: Parts, const N: usize> Root<K, N> {
                 let counters = &counters.bands[band as usize];
                 let total = Total::of(taken);
                 counters.dequeued.add(total.packets, total.bytes);
-                counters.segments.add(segments(taken));
                 train.add(total);
             });
             if !state.requeued.is_empty() {

@@ -12,6 +12,9 @@
 //!
 //! As in Linux (`pfifo_fast`, `sch_direct_xmit`, per-CPU qdisc statistics), so that a packet is counted as sent once, before the
 //! device is asked, however often it is offered. One core enqueues what another dequeues: only sums mean something.
+//!
+//! Packets are those on the wire: one that is to be segmented takes one place, and counts as all that it becomes. In Linux that is so for
+//! what is sent only.
 
 use crate::counter::Counter;
 
@@ -30,11 +33,11 @@ pub struct Total {
 /// What a root has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Given to the device at least once, or about to be. A packet to be segmented counts as its segments.
+    /// Given to the device at least once, or about to be.
     pub sent: Total,
     /// Of these, those that never were in a band.
     pub bypassed: Total,
-    /// Taken by the device. Each packet counts as one.
+    /// Taken by the device.
     pub transmitted: Total,
     /// Waiting: in the bands, or refused by the device. A train that is just being given to the device is in neither.
     pub backlog: Total,
@@ -59,7 +62,7 @@ pub struct Statistics {
 pub struct BandStatistics {
     /// Entered the band.
     pub queued: Total,
-    /// Left it for the device. A packet to be segmented counts as its segments.
+    /// Left it for the device.
     pub sent: Total,
     /// In it.
     pub backlog: Total,
@@ -78,10 +81,8 @@ pub(super) struct TotalCounter {
 #[derive(Debug, Default)]
 pub(super) struct BandCounters {
     pub(super) enqueued: TotalCounter,
-    /// Taken by the owner, each packet as one.
+    /// Taken by the owner.
     pub(super) dequeued: TotalCounter,
-    /// The segments of those.
-    pub(super) segments: Counter,
     /// Taken by a reset.
     pub(super) purged: TotalCounter,
     pub(super) dropped: Counter,
@@ -91,7 +92,6 @@ pub(super) struct BandCounters {
 #[derive(Debug, Default)]
 pub(super) struct CoreCounters {
     pub(super) bands: [BandCounters; Band::COUNT],
-    /// Segments, and bytes.
     pub(super) bypassed: TotalCounter,
     pub(super) transmitted: TotalCounter,
     pub(super) requeued: TotalCounter,
@@ -117,12 +117,18 @@ impl TotalCounter {
 }
 
 impl Total {
-    /// Of several packets, each as one.
-    pub(super) fn of<T: Packet>(packets: &[T]) -> Self {
-        Self { packets: packets.len() as u64, bytes: packets.iter().map(|packet| u64::from(packet.bytes())).sum() }
+    /// Of several packets.
+    pub fn of<T: Packet>(packets: &[T]) -> Self {
+        let mut total = Self::default();
+        for packet in packets {
+            total.packets += u64::from(packet.segments());
+            total.bytes += u64::from(packet.bytes());
+        }
+        total
     }
 
-    pub(super) fn add(&mut self, other: Self) {
+    /// Adds another to it.
+    pub fn add(&mut self, other: Self) {
         self.packets = self.packets.wrapping_add(other.packets);
         self.bytes = self.bytes.wrapping_add(other.bytes);
     }
@@ -156,7 +162,7 @@ impl Statistics {
             all.reschedules += core.reschedules.get();
             for (sum, band) in all.bands.iter_mut().zip(&core.bands) {
                 sum.queued.add(band.enqueued.get());
-                sum.sent.add(Total { packets: band.segments.get(), bytes: band.dequeued.bytes.get() });
+                sum.sent.add(band.dequeued.get());
                 sum.backlog.add(band.enqueued.get());
                 sum.backlog.subtract(band.dequeued.get());
                 sum.backlog.subtract(band.purged.get());

@@ -1,6 +1,7 @@
 //! A port while it is in use: up, with its queues out, or down.
 
 use crate::control::report::PoolReport;
+use crate::segment::MAX_SEGMENTS;
 use crate::units::MacAddr;
 use dpdk::stats::PortStats;
 use dpdk::{DeviceInfo, Link, Mempool, Port, PortConfig, PortError, RunningPort, RxQueue, StoppedPort, TxQueue};
@@ -24,7 +25,12 @@ pub(super) struct ActivePort {
     pub mac: MacAddr,
     /// Descriptors of each transmit queue.
     pub tx_descriptors: u16,
+    /// Whether the device cuts any super-packet.
+    pub cuts: bool,
 }
+
+/// Drivers that cut packets in software, which Thruway does as well.
+const CUTS_IN_SOFTWARE: [&str; 1] = ["net_tap"];
 
 #[derive(Debug)]
 enum State {
@@ -37,6 +43,9 @@ impl ActivePort {
     /// A port that has been set up by `setup` on `device`, and runs.
     pub fn new(running: RunningPort, info: DeviceInfo, setup: PortConfig, device: &str) -> Self {
         let (mac, tx_descriptors) = (MacAddr(running.applied().mac), running.applied().tx_descriptors);
+        let cuts = running.applied().tx_cutting
+            && usize::from(info.most_segments_to_cut) >= MAX_SEGMENTS
+            && !CUTS_IN_SOFTWARE.contains(&info.driver.as_str());
         Self {
             state: State::Up(running),
             setup,
@@ -46,6 +55,7 @@ impl ActivePort {
             info,
             mac,
             tx_descriptors,
+            cuts,
         }
     }
 

@@ -1,9 +1,12 @@
 //! DPDK's packets and queues as the data path knows them.
 
 use crate::datapath::buffer::{Burst, Held, Lengths, PacketBuf, RxBurst, TxBurst};
+use crate::datapath::super_packet::{Cutting, Lead, Merging};
 use crate::packet::ChecksumStatus;
 use crate::queue::Item;
+use crate::segment::{Frame, TransportChecksum, Tso};
 use arrayvec::ArrayVec;
+use dpdk::segmentation::{Request, Work};
 use dpdk::{Mbuf, RxQueue, TxQueue};
 
 // SAFETY: an mbuf is laid out as the pointer to DPDK's structure, which is aligned to the smallest cache line there is
@@ -33,6 +36,16 @@ unsafe impl PacketBuf for Mbuf {
         Mbuf::segment(self)
     }
 
+    #[inline(always)]
+    fn wire_packets(&self) -> u32 {
+        Mbuf::wire_packets(self)
+    }
+
+    #[inline(always)]
+    fn wire_bytes(&self) -> u32 {
+        Mbuf::wire_bytes(self)
+    }
+
     #[inline]
     fn truncate(&mut self, len: u32) {
         Mbuf::truncate(self, len);
@@ -55,6 +68,41 @@ unsafe impl PacketBuf for Mbuf {
     }
 }
 
+impl Lead for Mbuf {
+    #[inline(always)]
+    fn frame(&self) -> Frame<'_> {
+        Frame {
+            first_segment: self.segment(),
+            frame_len: self.pkt_len(),
+            transport_checksum: match self.transport_checksum() {
+                dpdk::ChecksumStatus::Good => TransportChecksum::Good,
+                dpdk::ChecksumStatus::Unknown | dpdk::ChecksumStatus::Bad => TransportChecksum::Unproven,
+            },
+            is_merged: self.merged_segment_size().is_some(),
+        }
+    }
+
+    #[inline]
+    fn link<const N: usize>(burst: &mut ArrayVec<Self, N>, leaders: &[u8], may_be_cut: u64) {
+        dpdk::list::link(burst, leaders, may_be_cut);
+    }
+
+    #[inline]
+    fn for_each_follower(&mut self, change: impl FnMut(&[u8], &mut [u8])) {
+        Mbuf::for_each_follower(self, change);
+    }
+
+    #[inline(always)]
+    fn may_be_cut(&self) -> bool {
+        Mbuf::may_be_cut(self)
+    }
+
+    #[inline]
+    fn take_apart<const N: usize>(self, out: &mut ArrayVec<Self, N>) -> Option<Self> {
+        Mbuf::take_apart(self, out)
+    }
+}
+
 impl RxBurst for RxQueue {
     type Buf = Mbuf;
 
@@ -70,23 +118,45 @@ impl Held for dpdk::Held {
     }
 }
 
-impl TxBurst for TxQueue {
+/// A receive queue as the data path has it.
+pub type PortRx = Merging<RxQueue>;
+
+/// A transmit queue as the data path has it.
+pub type PortTx = Cutting<Sender>;
+
+/// A transmit queue, and whether its device cuts TCP packets.
+#[derive(Debug)]
+pub struct Sender {
+    /// The queue.
+    pub queue: TxQueue,
+    /// Whether the device cuts packets of as many segments as there may be.
+    pub cuts: bool,
+}
+
+impl TxBurst for Sender {
     type Buf = Mbuf;
     type Held = dpdk::Held;
 
     #[inline(always)]
     fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<Mbuf, N>) -> usize {
-        let sent = TxQueue::transmit(self, burst);
-        if burst.is_empty() || sent == 0 { sent } else { sent + send_the_rest(self, burst) }
+        let sent = self.queue.transmit(burst);
+        if burst.is_empty() || sent == 0 { sent } else { sent + send_the_rest(&mut self.queue, burst) }
+    }
+
+    fn offload(&mut self, packet: Mbuf) -> Result<Mbuf, Mbuf> {
+        match Tso::of(packet.segment()) {
+            Some(tso) if self.cuts => offload(&mut self.queue, packet, tso),
+            _ => Err(packet),
+        }
     }
 
     #[inline(always)]
     fn descriptors(packet: &Mbuf) -> u16 {
-        packet.nb_segs()
+        packet.nb_segs().max(packet.followers() + 1)
     }
 
     fn descriptor_done(&mut self, place: u16) -> Option<bool> {
-        TxQueue::descriptor_done(self, place)
+        self.queue.descriptor_done(place)
     }
 
     fn hold(packet: &Mbuf) -> Option<dpdk::Held> {
@@ -94,9 +164,36 @@ impl TxBurst for TxQueue {
     }
 
     fn clean_up(&mut self) -> bool {
-        TxQueue::clean_up(self).is_some()
+        self.queue.clean_up().is_some()
     }
 }
+
+/// Makes the list a chain that the device cuts. Gives it back as it was if the driver cannot have it done.
+fn offload(queue: &mut TxQueue, packet: Mbuf, tso: Tso) -> Result<Mbuf, Mbuf> {
+    let header_len = tso.header_len();
+    let header: ArrayVec<u8, HEADERS> =
+        packet.segment().iter().copied().take(usize::from(header_len).min(HEADERS)).collect();
+    let mut chain = packet.into_chain(header_len, |leader, last, frame_len| tso.prepare(leader, last, frame_len))?;
+    let request = Request {
+        is_ipv4: tso.is_ipv4,
+        l2_len: tso.l2_len,
+        l3_len: tso.l3_len.into(),
+        l4_len: tso.l4_len,
+        work: Work::CutTcp(tso.segment_size),
+    };
+    // In range: these are the lengths of TCP and IP headers.
+    let _ = chain.request(&request);
+    let mut one = ArrayVec::from([chain]);
+    let can = queue.prepare(&mut one) == 1;
+    match one.pop() {
+        Some(chain) if can => Ok(chain),
+        Some(chain) => Err(chain.into_list(header_len, &header)),
+        None => unreachable!("preparing takes no packet away"),
+    }
+}
+
+/// The longest headers of a TCP packet without IP options.
+const HEADERS: usize = 14 + 40 + 60;
 
 /// Some drivers take only so many packets at once (net_af_xdp 32): a device that has taken some is full only when it takes no
 /// more.

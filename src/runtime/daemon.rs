@@ -65,7 +65,7 @@ pub(super) fn start_eal(config: &Config, extra: u32) -> Result<Eal, RuntimeError
     if pages == Pages::Plain && !config.runtime.eal_args.iter().any(|argument| argument == "--no-huge") {
         log::warn!(
             "packets are in plain pages, which costs speed: {} MiB of hugepages are needed, and {hugepages}",
-            plan::memory(config, &pool)
+            plan::memory(config, &pool, Pages::Huge)
         );
     }
     log::debug!("EAL arguments: {}", arguments.join(" "));

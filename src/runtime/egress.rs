@@ -1,18 +1,20 @@
 //! All transmit queues, as control has them: made, looked at, tuned, taken down and up again.
 
 use super::active::ActivePort;
+use super::buffers::{PortTx, Sender};
 use super::completion;
 use super::error::RuntimeError;
 use crate::config::{Config, PfifoFast, Qdisc, TxCompletion};
 use crate::datapath::counters::WorkerCounters;
 use crate::datapath::in_flight::{InFlight, LinkSpeed};
 use crate::datapath::output::{Direct, DirectCounters, Output, Outputs};
+use crate::datapath::super_packet::{CutCounters, Cutting};
 use crate::datapath::transmit::{ByteLimit, QUOTA, TxDevice, TxRoot};
 use crate::drop_reason::DropReason;
 use crate::qdisc::{BandMap, Deferred, Settings, Statistics};
 use crate::queue::slots_for;
 use crate::units::PortId;
-use dpdk::{PortError, TxQueue};
+use dpdk::PortError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,8 +28,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Every transmit queue of every port.
 pub(super) struct Egress {
     ports: Vec<Port>,
-    roots: Arc<[Arc<TxRoot<TxQueue>>]>,
+    roots: Arc<[Arc<TxRoot<PortTx>>]>,
     workers: usize,
+    /// Whether there are super-packets.
+    leads: bool,
     /// Control's own list. Control sends only what has come to light when a port is taken up.
     core: Deferred,
     /// What control drops.
@@ -43,29 +47,39 @@ struct Port {
 
 /// A transmit queue as control sees it.
 pub(super) enum Queue {
-    /// One worker's own.
-    Direct(Arc<DirectCounters>),
+    /// One worker's own, and what becomes of super-packets before it.
+    Direct(Arc<DirectCounters>, Arc<CutCounters>),
     /// Behind a qdisc.
     Queued(Queued),
 }
 
 /// A transmit queue behind a qdisc.
 pub(super) struct Queued {
-    pub root: Arc<TxRoot<TxQueue>>,
+    pub root: Arc<TxRoot<PortTx>>,
     /// Packets per band.
     pub limit: u16,
     /// What the limit can be raised to.
     pub most: u16,
     /// Its limit of bytes.
     pub byte_limit: ByteLimit,
+    /// What becomes of super-packets before the device.
+    cut: Arc<CutCounters>,
 }
 
 impl Queue {
     /// What it has counted.
     pub fn statistics(&self) -> Statistics {
         match self {
-            Self::Direct(counters) => counters.statistics(),
+            Self::Direct(counters, _) => counters.statistics(),
             Self::Queued(queued) => queued.root.statistics(),
+        }
+    }
+
+    /// What becomes of super-packets before the device.
+    pub fn cut(&self) -> &CutCounters {
+        match self {
+            Self::Direct(_, cut) => cut,
+            Self::Queued(queued) => &queued.cut,
         }
     }
 }
@@ -74,6 +88,7 @@ impl Egress {
     /// Takes the transmit queues that have a qdisc.
     pub fn new(config: &Config, active: &[ActivePort]) -> Result<Self, RuntimeError> {
         let workers = config.runtime.worker_cores.len();
+        let leads = config.ports.iter().any(|port| port.gro);
         let (mut ports, mut roots) = (Vec::new(), Vec::new());
         for (port, active) in config.ports.iter().zip(active) {
             let failed = |source| RuntimeError::Port { name: port.name.clone(), source };
@@ -84,10 +99,11 @@ impl Egress {
             let speed = Arc::new(LinkSpeed::default());
             let mut queues = Vec::new();
             for number in 0..port.tx_queues {
+                let cut = Arc::<CutCounters>::default();
                 queues.push(match &port.qdisc {
-                    Qdisc::Noqueue => Queue::Direct(Arc::default()),
+                    Qdisc::Noqueue => Queue::Direct(Arc::default(), cut),
                     Qdisc::PfifoFast(pfifo) => {
-                        let queue = active.take_tx_queue(number).map_err(failed)?;
+                        let queue = sender(active, number, leads, &cut).map_err(failed)?;
                         let in_flight = InFlight::new(source, speed.clone(), active.tx_descriptors.into());
                         let bql = port.bql;
                         let device = TxDevice::new(queue, bql.limits, bql.enabled, in_flight, dpdk::clock::nanoseconds);
@@ -97,7 +113,7 @@ impl Egress {
                         let root = Arc::new(root(pfifo, roots.len(), workers + 1, device)?);
                         roots.push(root.clone());
                         let most = u16::try_from(slots_for(pfifo.limit.into())).unwrap_or(u16::MAX);
-                        Queue::Queued(Queued { root, limit: pfifo.limit, most, byte_limit })
+                        Queue::Queued(Queued { root, limit: pfifo.limit, most, byte_limit, cut })
                     }
                 });
             }
@@ -105,7 +121,7 @@ impl Egress {
         }
         let core = Deferred::new(workers, roots.len());
         let dropped = WorkerCounters::new(config.runtime.main_core, 0);
-        Ok(Self { ports, roots: roots.into(), workers, core, dropped })
+        Ok(Self { ports, roots: roots.into(), workers, leads, core, dropped })
     }
 
     /// The ways of a worker to all ports.
@@ -114,7 +130,7 @@ impl Egress {
         config: &Config,
         active: &[ActivePort],
         worker: usize,
-    ) -> Result<Outputs<TxQueue>, RuntimeError> {
+    ) -> Result<Outputs<PortTx>, RuntimeError> {
         let ports = config.ports.iter().zip(active).enumerate();
         let output = |(position, (port, active)): (usize, (&crate::config::Port, &ActivePort))| {
             self.output(active, PortId(position as u16), worker)
@@ -124,13 +140,13 @@ impl Egress {
     }
 
     /// The way of a worker to a port.
-    pub fn output(&self, active: &ActivePort, port: PortId, worker: usize) -> Result<Output<TxQueue>, PortError> {
+    pub fn output(&self, active: &ActivePort, port: PortId, worker: usize) -> Result<Output<PortTx>, PortError> {
         let queues = &self.ports[port.index()].queues;
         let number = worker % queues.len();
         Ok(match &queues[number] {
             Queue::Queued(queued) => Output::Queued(queued.root.clone()),
-            Queue::Direct(counters) => {
-                Output::Direct(Direct::new(active.take_tx_queue(number as u16)?, counters.clone()))
+            Queue::Direct(counters, cut) => {
+                Output::Direct(Direct::new(sender(active, number as u16, self.leads, cut)?, counters.clone()))
             }
         })
     }
@@ -193,10 +209,14 @@ impl Egress {
 
     /// Gives a port's queues their devices again and lets them send.
     pub fn activate(&mut self, port: PortId, active: &ActivePort) -> Result<(), PortError> {
-        let roots: Vec<_> = self.queued(port).cloned().collect();
-        let queues =
-            (0..roots.len() as u16).map(|number| active.take_tx_queue(number)).collect::<Result<Vec<_>, _>>()?;
-        for (root, queue) in roots.iter().zip(queues) {
+        let senders = (0..).zip(&self.ports[port.index()].queues).filter_map(|(number, queue)| match queue {
+            Queue::Queued(queued) => {
+                let sender = sender(active, number, self.leads, &queued.cut);
+                Some(sender.map(|sender| (queued.root.clone(), sender)))
+            }
+            Queue::Direct(..) => None,
+        });
+        for (root, queue) in senders.collect::<Result<Vec<_>, _>>()? {
             let mut queue = Some(queue);
             soon(|| root.with_device(|device| queue.take().map(|queue| device.put(queue))));
             root.activate(&mut self.core);
@@ -205,10 +225,10 @@ impl Egress {
         Ok(())
     }
 
-    fn queued(&self, port: PortId) -> impl Iterator<Item = &Arc<TxRoot<TxQueue>>> {
+    fn queued(&self, port: PortId) -> impl Iterator<Item = &Arc<TxRoot<PortTx>>> {
         self.queues(port).iter().filter_map(|queue| match queue {
             Queue::Queued(queued) => Some(&queued.root),
-            Queue::Direct(_) => None,
+            Queue::Direct(..) => None,
         })
     }
 }
@@ -225,12 +245,13 @@ fn soon<R>(mut attempt: impl FnMut() -> Option<R>) -> Option<R> {
     }
 }
 
-fn root(
-    pfifo: &PfifoFast,
-    id: usize,
-    cores: usize,
-    device: TxDevice<TxQueue>,
-) -> Result<TxRoot<TxQueue>, RuntimeError> {
+/// A transmit queue as packets are sent by it.
+fn sender(active: &ActivePort, number: u16, leads: bool, cut: &Arc<CutCounters>) -> Result<PortTx, PortError> {
+    let queue = active.take_tx_queue(number)?;
+    Ok(Cutting::new(Sender { queue, cuts: active.cuts }, leads, cut.clone()))
+}
+
+fn root(pfifo: &PfifoFast, id: usize, cores: usize, device: TxDevice<PortTx>) -> Result<TxRoot<PortTx>, RuntimeError> {
     let settings = Settings {
         id,
         cores,

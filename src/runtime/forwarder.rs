@@ -123,9 +123,9 @@ impl Running {
         let (config, active) = (&self.config.ports[port.index()], &self.ports[port.index()]);
         let failed = |source| RuntimeError::Port { name: config.name.clone(), source };
         self.egress.activate(port, active).map_err(failed)?;
-        let (egress, cores) = (&self.egress, &self.config.runtime.worker_cores);
+        let (egress, all) = (&self.egress, &self.config);
         self.workers.visit(|number, worker| {
-            let inputs = workers::inputs(config, active, port, cores[number])?;
+            let inputs = workers::inputs(all, active, port, all.runtime.worker_cores[number])?;
             worker.give_port(port, inputs, egress.output(active, port, number).map_err(failed)?);
             Ok(())
         })

@@ -4,6 +4,7 @@ use super::error::RuntimeError;
 use crate::config::{Config, Memory, Qdisc};
 use crate::datapath::buffer::BURST;
 use crate::datapath::transmit;
+use crate::segment::MAX_SEGMENTS;
 
 /// Packets each thread keeps at hand, taken from the pool and not given back.
 pub(super) const CACHE: u32 = 512;
@@ -16,6 +17,9 @@ const HEADROOM: u32 = 128;
 
 /// Bytes of a frame beyond the MTU: Ethernet header, two VLAN tags, frame check sequence.
 const FRAME_OVERHEAD: u32 = 14 + 8 + 4;
+
+/// Bytes of the smallest plain page.
+const PLAIN_PAGE: u64 = 4096;
 
 /// Bytes of a buffer beyond its data: mbuf, pool header, alignment.
 const BUFFER_OVERHEAD: u32 = 256;
@@ -46,6 +50,9 @@ impl PoolPlan {
             Qdisc::Noqueue => 0,
             Qdisc::PfifoFast(pfifo) => u32::from(port.tx_queues) * transmit::places(pfifo.limit.into()) as u32,
         });
+        // Each place may be taken by a super-packet.
+        let merged = if config.ports.iter().any(|port| port.gro) { MAX_SEGMENTS as u32 } else { 1 };
+        let waiting = waiting * merged;
         let workers = config.runtime.worker_cores.len() as u32;
         // A pool's cache holds up to half as much again; the control thread has one as well.
         let (per_thread, in_flight) = (CACHE + CACHE / 2, 2 * BURST as u32);
@@ -54,8 +61,9 @@ impl PoolPlan {
         let count = rx + tx + waiting + held + reserve;
         let mtu = config.ports.iter().map(|port| port.mtu).max().unwrap_or(1500);
         let data_room = (HEADROOM + u32::from(mtu) + FRAME_OVERHEAD).next_multiple_of(64).max(2048 + HEADROOM);
+        let of_merged = if merged > 1 { format!(" (super-packets of {merged})") } else { String::new() };
         let arithmetic = format!(
-            "{rx} receive descriptors + {tx} transmit descriptors + {waiting} in qdiscs + {held} held by the workers ({workers}) and control + \
+            "{rx} receive descriptors + {tx} transmit descriptors + {waiting} in qdiscs{of_merged} + {held} held by the workers ({workers}) and control + \
              {reserve} in drivers = {count} buffers of {} bytes = {} MiB",
             data_room + BUFFER_OVERHEAD,
             (u64::from(count) * u64::from(data_room + BUFFER_OVERHEAD)).div_ceil(MIB),
@@ -63,9 +71,15 @@ impl PoolPlan {
         Self { count, data_room: data_room as u16, arithmetic }
     }
 
-    /// Bytes of all buffers.
-    pub fn bytes(&self) -> u64 {
-        u64::from(self.count) * (u64::from(self.data_room) + u64::from(BUFFER_OVERHEAD))
+    /// Bytes of all buffers. On plain pages none reaches over the end of one that it fits.
+    pub fn bytes(&self, pages: Pages) -> u64 {
+        let buffer = u64::from(self.data_room) + u64::from(BUFFER_OVERHEAD);
+        u64::from(self.count)
+            * match pages {
+                Pages::Huge => buffer,
+                Pages::Plain if buffer < PLAIN_PAGE => PLAIN_PAGE / (PLAIN_PAGE / buffer),
+                Pages::Plain => buffer.next_multiple_of(PLAIN_PAGE),
+            }
     }
 }
 
@@ -79,14 +93,14 @@ pub(super) enum Pages {
 }
 
 /// The least memory with which a pool can be made, in MiB.
-fn needed(pool: &PoolPlan) -> u64 {
-    pool.bytes().div_ceil(MIB) + EAL_RESERVE
+fn needed(pool: &PoolPlan, pages: Pages) -> u64 {
+    pool.bytes(pages).div_ceil(MIB) + EAL_RESERVE
 }
 
 /// The memory that DPDK gets, in MiB.
-pub(super) fn memory(config: &Config, pool: &PoolPlan) -> u64 {
+pub(super) fn memory(config: &Config, pool: &PoolPlan, pages: Pages) -> u64 {
     match config.runtime.memory {
-        Memory::Auto => needed(pool),
+        Memory::Auto => needed(pool, pages),
         Memory::Bytes(bytes) => bytes.div_ceil(MIB),
     }
 }
@@ -102,13 +116,18 @@ pub(super) fn eal_arguments(
     free_hugepages: u64,
 ) -> Result<(Vec<String>, Pages), RuntimeError> {
     let runtime = &config.runtime;
-    let (needed, given) = (needed(pool), memory(config, pool));
+    let asked_plain = runtime.eal_args.iter().any(|argument| argument == "--no-huge");
+    let huge = !asked_plain && free_hugepages >= memory(config, pool, Pages::Huge) * MIB;
+    let pages = if huge { Pages::Huge } else { Pages::Plain };
+    let (needed, given) = (needed(pool, pages), memory(config, pool, pages));
     if given < needed {
-        let arithmetic = format!("{} + {EAL_RESERVE} MiB for DPDK itself", pool.arithmetic);
+        let padding = match (pool.bytes(pages) - pool.bytes(Pages::Huge)).div_ceil(MIB) {
+            0 => String::new(),
+            mib => format!(" + {mib} MiB as no buffer reaches over the end of a plain page"),
+        };
+        let arithmetic = format!("{}{padding} + {EAL_RESERVE} MiB for DPDK itself", pool.arithmetic);
         return Err(RuntimeError::Memory { given, needed, arithmetic });
     }
-    let asked_plain = runtime.eal_args.iter().any(|argument| argument == "--no-huge");
-    let pages = if !asked_plain && free_hugepages >= given * MIB { Pages::Huge } else { Pages::Plain };
 
     let mut arguments = vec![
         format!("--file-prefix={}", runtime.file_prefix),
@@ -210,6 +229,15 @@ mod tests {
         let config = parsed("memory = '8M'", VDEVS);
         let error = eal_arguments(&config, &PoolPlan::new(&config, 0), u64::MAX).unwrap_err().to_string();
         assert!(error.contains("memory = 8 MiB") && error.contains("receive descriptors"), "{error}");
+    }
+
+    #[test]
+    fn on_plain_pages_buffers_do_not_reach_over_the_end_of_one() {
+        let plan = |ports: &str| PoolPlan::new(&parsed("", ports), 0);
+        let (small, large) = (plan(VDEVS), plan(&VDEVS.replace("net_null1'", "net_null1'\nmtu = 9000")));
+        assert_eq!(small.bytes(Pages::Huge), u64::from(small.count) * (2176 + 256));
+        assert_eq!(small.bytes(Pages::Plain), u64::from(small.count) * 4096);
+        assert_eq!(large.bytes(Pages::Plain), u64::from(large.count) * 3 * 4096);
     }
 
     #[test]

@@ -48,6 +48,7 @@ fn second_rings(port: &crate::config::Port, driver: &str) -> u32 {
 /// Configures and starts every port on its device.
 pub(super) fn start(config: &Config, pools: &Pools, devices: Vec<Port>) -> Result<Vec<ActivePort>, RuntimeError> {
     let mut ports = Vec::new();
+    let gro = config.ports.iter().any(|port| port.gro);
     for (port, device) in config.ports.iter().zip(devices) {
         let failed = |source| RuntimeError::Port { name: port.name.clone(), source };
         let info = device.info().map_err(failed)?;
@@ -59,6 +60,9 @@ pub(super) fn start(config: &Config, pools: &Pools, devices: Vec<Port>) -> Resul
             promiscuous: port.promiscuous,
             mac: port.mac.map(|mac| mac.0),
             tx_segments: true,
+            // What is known to be right may be cut by a device, which makes checksums anew.
+            rx_tcp_checksum: port.gro,
+            tx_cutting: gro,
             ..PortConfig::new(rx_pools.unwrap_or_default(), port.tx_queues)
         };
         let running = device.configure_and_start(&setup).map_err(failed)?;

@@ -4,7 +4,7 @@ use super::egress::{Queue, Queued};
 use crate::bql::Limits;
 use crate::control::backend::Refusal;
 use crate::control::protocol::{BqlChange, QdiscChange};
-use crate::control::report::{Amount, BandReport, BqlReport, QueueReport};
+use crate::control::report::{Amount, BandReport, BqlReport, GsoReport, QueueReport};
 use crate::datapath::transmit::ByteLimit;
 use crate::qdisc::{BandStatistics, Total};
 use std::time::Duration;
@@ -17,6 +17,11 @@ pub(super) fn report(queue: &Queue) -> QueueReport {
         sent: amount(statistics.sent),
         dropped: statistics.dropped,
         doorbells: statistics.doorbells,
+        gso: GsoReport {
+            super_packets: queue.cut().super_packets.get(),
+            segments: queue.cut().segments.get(),
+            offloaded: queue.cut().offloaded.get(),
+        },
         ..QueueReport::default()
     };
     let Queue::Queued(queued) = queue else { return common };
@@ -141,7 +146,7 @@ fn choose<'a>(queues: &'a mut [Queue], port: &str, number: Option<u16>) -> Resul
     };
     let queued = |queue: &'a mut Queue| match queue {
         Queue::Queued(queued) => Ok(queued),
-        Queue::Direct(_) => {
+        Queue::Direct(..) => {
             Err(Refusal::new(format!("port {port} has no qdisc to change, nor a limit before it: its kind is noqueue")))
         }
     };

@@ -1,24 +1,25 @@
 //! Worker threads: started with their queues, visited while they run, stopped together.
 
 use super::active::ActivePort;
+use super::buffers::{PortRx, PortTx};
 use super::egress::Egress;
 use super::error::RuntimeError;
 use crate::config::Config;
 use crate::datapath::Isa;
 use crate::datapath::counters::WorkerCounters;
 use crate::datapath::pipeline::Ingress;
-use crate::datapath::snapshot::Snapshot;
+use crate::datapath::snapshot::{ETHERNET_HEADER, Snapshot};
+use crate::datapath::super_packet::Merging;
 use crate::datapath::worker::{Input, Worker};
 use crate::units::{CoreId, PortId};
 use arc_swap::ArcSwap;
-use dpdk::{RxQueue, TxQueue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
 /// A worker on DPDK's queues.
-pub(super) type PortWorker = Worker<RxQueue, TxQueue>;
+pub(super) type PortWorker = Worker<PortRx, PortTx>;
 
 /// What a worker thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +65,8 @@ impl Workers {
         let mut workers = Self { threads: Vec::new(), order: Order::Forward, counters: Vec::new() };
         for (number, &core) in config.runtime.worker_cores.iter().enumerate() {
             let mut all = Vec::new();
-            for (position, (port, active)) in config.ports.iter().zip(ports).enumerate() {
-                all.extend(inputs(port, active, PortId(position as u16), core)?);
+            for (id, active) in (0..).map(PortId).zip(ports) {
+                all.extend(inputs(config, active, id, core)?);
             }
             let outputs = egress.outputs(config, ports, number)?;
             let counters = Arc::new(WorkerCounters::new(core, ports.len()));
@@ -183,17 +184,20 @@ fn serve(mut worker: PortWorker, order: &AtomicU8, home: &Sender<PortWorker>, ba
 
 /// The receive queues of a port that a core polls.
 pub(super) fn inputs(
-    port: &crate::config::Port,
+    config: &Config,
     active: &ActivePort,
     id: PortId,
     core: CoreId,
-) -> Result<Vec<Input<RxQueue>>, RuntimeError> {
+) -> Result<Vec<Input<PortRx>>, RuntimeError> {
+    let port = &config.ports[id.index()];
     let ingress = Ingress { port: id, mac: active.mac };
+    let common = config.ports.iter().map(|port| ETHERNET_HEADER + u32::from(port.mtu)).min();
+    let common = common.filter(|_| port.gro);
     let polled = (0..).zip(&port.queue_cores).filter(|(_, polled_by)| **polled_by == core);
     let input = |(queue, _)| {
         let queue = active.take_rx_queue(queue);
         let queue = queue.map_err(|source| RuntimeError::Port { name: port.name.clone(), source })?;
-        Ok(Input { ingress, queue })
+        Ok(Input { ingress, queue: Merging::new(queue, common) })
     };
     polled.map(input).collect()
 }

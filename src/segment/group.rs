@@ -30,8 +30,8 @@ pub const BURST: usize = 64;
 /// otherwise.
 pub const FLOWS: usize = 8;
 
-/// Most packets in a super-packet: of full Ethernet frames about what fits into an IP packet.
-pub const MAX_SEGMENTS: usize = 44;
+/// Most packets in a super-packet. More would save little, and each place of a queue may need so many buffers.
+pub const MAX_SEGMENTS: usize = 16;
 
 /// The longest IP packet that a super-packet may become, headers included.
 const MAX_PACKET_LEN: usize = 65_535;
@@ -122,9 +122,10 @@ struct Member {
 
 /// Decides for `count` packets, of which at most [`BURST`] are looked at; `frame` gives each by its number.
 ///
-/// A packet whose destination is not to be served must be told apart later: nothing is dropped here.
+/// Frames longer than `common` bytes, which not every port may be able to send, are merged only with equally long ones: so what
+/// is too long of a super-packet, all of it is.
 #[inline]
-pub fn group<'a>(count: usize, frame: impl Fn(usize) -> Frame<'a>) -> Groups {
+pub fn group<'a>(count: usize, common: u32, frame: impl Fn(usize) -> Frame<'a>) -> Groups {
     let count = count.min(BURST);
     let mut groups = Groups { leader: [0; BURST], packets: count as u8, followers: 0, tso: 0 };
     let mut open = Open { tags: ArrayVec::new(), groups: ArrayVec::new(), hand: 0 };
@@ -146,7 +147,7 @@ pub fn group<'a>(count: usize, frame: impl Fn(usize) -> Frame<'a>) -> Groups {
             continue;
         };
         if let Some(group) = place.and_then(|place| open.groups.get_mut(place)) {
-            match group.join(packet.first_segment, &headers, &member) {
+            match group.join(packet.first_segment, &headers, &member, common) {
                 Joined::No => open.close(place),
                 joined => {
                     groups.leader[i] = group.leader as u8;
@@ -229,11 +230,12 @@ impl<'a> Group<'a> {
     }
 
     /// Takes a packet of the same flow in, if it may.
-    fn join(&mut self, frame: &[u8], headers: &Headers, member: &Member) -> Joined {
+    fn join(&mut self, frame: &[u8], headers: &Headers, member: &Member, common: u32) -> Joined {
         let grown = self.packet_len + member.payload_len;
         if self.packets == MAX_SEGMENTS
             || grown > MAX_PACKET_LEN
             || member.payload_len > self.size
+            || member.payload_len < self.size && self.first.len() > common as usize
             || headers.payload != self.headers.payload
             || !same_headers(self.first, frame, headers)
         {

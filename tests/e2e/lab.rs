@@ -63,8 +63,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// With so many receive queues a port and as many workers. Nothing if namespaces cannot be made here.
-    pub fn build(wire: Wire, queues: usize) -> Option<Self> {
+    /// With so many receive queues a port and as many workers; the hosts' ports have more `keys`, lines each. Nothing if namespaces cannot be made here.
+    pub fn build(wire: Wire, queues: usize, keys: &str) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Relaxed);
         let namespace = |role: &str| Namespace::new(format!("thruway-{}-{number}{role}", std::process::id()));
@@ -74,7 +74,7 @@ impl Lab {
             let file = format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6");
             command(router.command("tee").arg(file).stdin(one()));
         }
-        let home = Home::new(&format!("worker_cores = {:?}\n", workers(queues)), &ports(wire, queues));
+        let home = Home::new(&format!("worker_cores = {:?}\n", workers(queues)), &ports(wire, queues, keys));
         let through = ["ip", "netns", "exec", &router.name];
         let start = || home.start(&mut home.command(&through));
         let hosts = [(A, &a, "w0"), (B, &b, "w1")];
@@ -129,7 +129,7 @@ fn workers(queues: usize) -> Vec<usize> {
 }
 
 /// The configuration but its first two tables.
-fn ports(wire: Wire, queues: usize) -> String {
+fn ports(wire: Wire, queues: usize, keys: &str) -> String {
     let mut text = String::new();
     for (number, side) in [A, B].iter().enumerate() {
         let device = match wire {
@@ -139,7 +139,7 @@ fn ports(wire: Wire, queues: usize) -> String {
         let ([v4, v6], [host_v4, host_v6]) = (side.port(), side.host());
         text += &format!(
             "[[port]]\nname = 'p{number}'\ndevice = '{device}'\nmac = '{}'\naddresses = ['{v4}/24', '{v6}/64']\n\
-             rx_queues = {queues}\n",
+             rx_queues = {queues}\n{keys}",
             side.port_mac
         );
         for address in [host_v4, host_v6] {

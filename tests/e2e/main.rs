@@ -22,9 +22,9 @@ use lab::{Lab, Wire};
 use namespace::Namespace;
 use std::collections::BTreeSet;
 
-/// Runs `work` on a laboratory, then stops its forwarder, which must not have lost a packet.
-fn through(wire: Wire, queues: usize, work: impl FnOnce(&Lab)) {
-    let Some(mut lab) = Lab::build(wire, queues) else {
+/// Runs `work` on a laboratory whose ports have these keys, then stops its forwarder, which must not have lost a packet.
+fn through(wire: Wire, queues: usize, keys: &str, work: impl FnOnce(&Lab)) {
+    let Some(mut lab) = Lab::build(wire, queues, keys) else {
         return cannot();
     };
     work(&lab);
@@ -52,12 +52,25 @@ fn everything(lab: &Lab) {
 
 #[test]
 fn hosts_talk_over_af_packet() {
-    through(Wire::AfPacket, 1, everything);
+    through(Wire::AfPacket, 1, "", everything);
+}
+
+/// Packets of a flow are merged on their way.
+#[test]
+fn hosts_talk_while_packets_are_merged() {
+    through(Wire::AfPacket, 1, "gro = true\nqdisc.limit = 200\n", |lab| {
+        everything(lab);
+        let queues = lab.forwarder().show("queues");
+        let cut = |key: &str| queues.as_array().unwrap().iter().map(|it| it["gso"][key].as_u64().unwrap()).sum::<u64>();
+        let (super_packets, segments) = (cut("super_packets"), cut("segments"));
+        println!("{super_packets} super-packets of {segments} packets");
+        assert!(super_packets > 100 && segments > 2 * super_packets, "{queues}");
+    });
 }
 
 #[test]
 fn hosts_talk_over_tap() {
-    through(Wire::Tap, 1, everything);
+    through(Wire::Tap, 1, "", everything);
 }
 
 /// Ports that were down carry traffic again.
@@ -85,7 +98,7 @@ fn flap(lab: &Lab) {
 
 #[test]
 fn ports_of_af_packet_go_down_and_up() {
-    through(Wire::AfPacket, 1, flap);
+    through(Wire::AfPacket, 1, "", flap);
 }
 
 /// The interface of a port goes down and up with it, and its frames come in again.
@@ -132,7 +145,7 @@ fn two_workers_share_two_queues_of_af_packet() {
         println!("skipped: needs two cores");
         return;
     }
-    through(Wire::AfPacket, 2, spread);
+    through(Wire::AfPacket, 2, "", spread);
 }
 
 #[test]
@@ -141,7 +154,7 @@ fn two_workers_share_two_queues_of_tap() {
         println!("skipped: needs two cores");
         return;
     }
-    through(Wire::Tap, 2, spread);
+    through(Wire::Tap, 2, "", spread);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use thruway::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
 use thruway::datapath::output::Outputs;
 use thruway::datapath::pipeline::Ingress;
 use thruway::datapath::snapshot::Snapshot;
+use thruway::datapath::super_packet::{CutCounters, Cutting, Merging};
 use thruway::datapath::worker::{Input, Worker};
 use thruway::drop_reason::DropReason;
 use thruway::packet::ChecksumStatus;
@@ -127,6 +128,8 @@ struct Account {
     bursts: Vec<u64>,
     busy_polls: u64,
     packets: u64,
+    /// Packets that left as ones that had been behind others.
+    followers: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -182,7 +185,7 @@ pub fn compare(
     room: usize,
     isa: Isa,
 ) -> BTreeMap<&'static str, u64> {
-    let account = run(router, tables, arrivals, room, isa);
+    let account = run(router, tables, arrivals, room, isa, false);
     let expected = expected(router, arrivals, room);
     assert_eq!(account.drops, expected.drops, "{isa:?}");
     for (port, (found, expected)) in account.ports.iter().zip(&expected.ports).enumerate() {
@@ -202,7 +205,7 @@ pub fn compare_with_room(
     room: usize,
     isa: Isa,
 ) {
-    let account = run(router, tables, arrivals, room, isa);
+    let account = run(router, tables, arrivals, room, isa, false);
     let all = expected(router, arrivals, usize::MAX);
     let mut refused = 0;
     for (found, all) in account.ports.iter().zip(&all.ports) {
@@ -220,9 +223,37 @@ pub fn compare_with_room(
     assert_eq!(account.drops, drops, "{isa:?}");
 }
 
+/// The same with packets of a flow merged on their way. The order of different flows is not kept. Returns how many packets went behind others.
+pub fn compare_merged(
+    router: &Reference,
+    tables: &Arc<ArcSwap<Snapshot>>,
+    arrivals: &[Arrival],
+    flow: impl Fn(&[u8]) -> Vec<u8>,
+    isa: Isa,
+) -> u64 {
+    let in_flows = |mut account: Account| {
+        account.ports.iter_mut().flat_map(|port| &mut port.sent).for_each(|frames| frames.sort_by_key(|it| flow(it)));
+        account
+    };
+    let (found, expected) = (
+        in_flows(run(router, tables, arrivals, usize::MAX, isa, true)),
+        in_flows(expected(router, arrivals, usize::MAX)),
+    );
+    let followers = found.followers;
+    assert_eq!(Account { followers: 0, ..found }, expected, "{isa:?}");
+    followers
+}
+
 /// Runs the arrivals through a worker and checks what is true of any: every buffer is in a transmit queue or
 /// free, and every packet sent or counted.
-fn run(router: &Reference, tables: &Arc<ArcSwap<Snapshot>>, arrivals: &[Arrival], room: usize, isa: Isa) -> Account {
+fn run(
+    router: &Reference,
+    tables: &Arc<ArcSwap<Snapshot>>,
+    arrivals: &[Arrival],
+    room: usize,
+    isa: Isa,
+    merge: bool,
+) -> Account {
     let pool = MemoryPool::default();
     let mut scripts: Vec<_> = router.ports.iter().map(|_| VecDeque::new()).collect();
     for arrival in arrivals {
@@ -233,12 +264,14 @@ fn run(router: &Reference, tables: &Arc<ArcSwap<Snapshot>>, arrivals: &[Arrival]
         }
     }
     let ports = || (0..router.ports.len() as u16).map(PortId);
+    let common = router.ports.iter().map(|port| u32::from(port.mtu) + 14).min().unwrap();
     let input = |(port, script): (PortId, _)| Input {
         ingress: Ingress { port, mac: router.ports[port.index()].mac },
-        queue: Script(script),
+        queue: Merging::new(Script(script), merge.then_some(common)),
     };
     let inputs = ports().zip(scripts).map(input).collect();
-    let outputs = Outputs::direct(ports().map(|_| MemoryQueue::new(room)));
+    let cut = Arc::new(CutCounters::default());
+    let outputs = Outputs::direct(ports().map(|_| Cutting::new(MemoryQueue::new(room), merge, cut.clone())));
     let counters = Arc::new(WorkerCounters::new(CoreId(0), router.ports.len()));
     let mut worker = Worker::new(inputs, outputs, tables.clone(), counters.clone(), isa);
     for arrival in arrivals {
@@ -246,9 +279,10 @@ fn run(router: &Reference, tables: &Arc<ArcSwap<Snapshot>>, arrivals: &[Arrival]
     }
     assert_eq!(counters.polls.get() as usize, arrivals.len() * router.ports.len());
     let statistics: Vec<Statistics> = ports().map(|port| worker.outputs().statistics(port)).collect();
-    let (_, queues) = worker.into_queues();
+    let queues: Vec<_> = worker.into_queues().1.into_iter().map(Cutting::into_inner).collect();
 
-    let account = found(&counters, &statistics, &queues);
+    let followers = cut.segments.get() - cut.super_packets.get();
+    let account = Account { followers, ..found(&counters, &statistics, &queues) };
     let waiting: usize = queues.iter().map(|queue| queue.packets.len()).sum();
     assert_eq!(pool.outstanding(), waiting);
     let received: u64 = account.ports.iter().map(|port| port.rx.0).sum();
@@ -281,5 +315,6 @@ fn found(counters: &WorkerCounters, statistics: &[Statistics], queues: &[MemoryQ
         bursts: counters.burst_histogram.iter().map(|bucket| bucket.get()).collect(),
         busy_polls: counters.busy_polls.get(),
         packets: counters.packets.get(),
+        followers: 0,
     }
 }

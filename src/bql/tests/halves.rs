@@ -161,7 +161,7 @@ fn each_side_has_a_cache_line_of_its_own() {
 
 #[test]
 fn two_threads_send_and_complete() {
-    let (mut sender, mut completer) = bql::pair::<Native>(Limits::new(0, 9000, Duration::ZERO).unwrap(), 0);
+    let (mut sender, mut completer) = bql::pair::<Native, bql::All>(Limits::new(0, 9000, Duration::ZERO).unwrap(), 0);
     let control = completer.control();
     let watched = control.clone();
     let total: u64 = 2_000_000;

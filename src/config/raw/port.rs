@@ -28,6 +28,7 @@ pub(in crate::config) struct Port<'t> {
     pub rx_descriptors: Field<u16>,
     pub tx_descriptors: Field<u16>,
     pub promiscuous: Field<bool>,
+    pub gro: Field<bool>,
     pub qdisc: Qdisc,
     pub bql: Option<At<Bql>>,
     pub tx_completion: Field<Option<TxCompletion>>,
@@ -63,9 +64,6 @@ impl<'t> Port<'t> {
 
     pub(super) fn read(table: &'t DeTable<'t>, offset: usize, log: &mut Log<'_>) -> Self {
         let table = Table::open(table, "[[port]]", &Self::KEYS, &["vlan", "parent"], log);
-        if let Field::Given(At { value: true, offset }) = table.boolean("gro", log) {
-            log.error(offset, "not supported yet: gro", "gro = false");
-        }
         let map_wanted = "a list of [receive queue, core] such as [[0, 1], [1, 2]]";
         Self {
             offset,
@@ -81,6 +79,7 @@ impl<'t> Port<'t> {
             rx_descriptors: table.integer("rx_descriptors", DESCRIPTORS, log),
             tx_descriptors: table.integer("tx_descriptors", DESCRIPTORS, log),
             promiscuous: table.boolean("promiscuous", log),
+            gro: table.boolean("gro", log),
             qdisc: match table.table("qdisc", "[port.qdisc]", log) {
                 Some((qdisc, _)) => Qdisc::read(qdisc, log),
                 None => Qdisc::default(),

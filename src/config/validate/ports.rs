@@ -91,6 +91,7 @@ pub(super) fn validate<'t>(raw: &Raw<'t>, workers: &Workers, log: &mut Log<'_>) 
             rx_descriptors: port.rx_descriptors.or(DESCRIPTORS),
             tx_descriptors: port.tx_descriptors.or(DESCRIPTORS),
             promiscuous: port.promiscuous.or(false),
+            gro: port.gro.or(false),
             queue_cores,
             qdisc: qdisc::qdisc(port),
             bql: qdisc::byte_limit(port, log),

@@ -28,6 +28,7 @@ use super::snapshot::{Family, NextHop, NextHops, Snapshot};
 use crate::drop_reason::DropReason;
 use crate::fib::{Ipv4View, Ipv6Key, NextHopId, Together};
 use crate::packet::checksum::decrement_ttl;
+use crate::qdisc::Total;
 use crate::units::{MacAddr, PortId};
 use std::mem::ManuallyDrop;
 use std::ops::Range;
@@ -114,11 +115,10 @@ impl<B: PacketBuf> Batch<B> {
         &mut self.packets
     }
 
-    /// Takes what has arrived. Returns how many packets there are.
+    /// Takes what has arrived. Returns how many packets came: fewer are there when some have been merged.
     #[inline(always)]
     pub fn receive(&mut self, queue: &mut impl RxBurst<Buf = B>, most: usize) -> usize {
-        queue.receive(&mut self.packets, most);
-        self.packets.len()
+        queue.receive(&mut self.packets, most)
     }
 
     /// Bit i: packet i is IPv6, by its EtherType.
@@ -234,14 +234,15 @@ impl<B: PacketBuf> Batch<B> {
     }
 
     /// Deals with what a pass has left alone. `look` says what the pass would have noted of an odd packet, or why it
-    /// goes no further: those are returned as bits, the others are as if they had passed.
+    /// goes no further: `drop` gets the reason and the packets on the wire, and they are returned as bits. The others are as if they
+    /// had passed.
     pub fn examine(
         &mut self,
         family: Family,
         tables: &Snapshot,
         passed: &mut Passed,
         mut look: impl FnMut(&B) -> Result<Examined, DropReason>,
-        mut drop: impl FnMut(DropReason),
+        mut drop: impl FnMut(DropReason, u64),
     ) -> u64 {
         let mut dropped = 0;
         for i in bits(passed.left) {
@@ -257,7 +258,7 @@ impl<B: PacketBuf> Batch<B> {
                     unsafe { self.lanes.route(family, i..i + 1, tables, passed) };
                 }
                 Err(reason) => {
-                    drop(reason);
+                    drop(reason, packet.wire_packets().into());
                     dropped |= 1 << i;
                 }
             }
@@ -293,6 +294,26 @@ impl<B: PacketBuf> Batch<B> {
     /// Bytes of all packets in a frame each, without padding.
     pub fn bytes(&self) -> u64 {
         self.lanes.wire.iter().zip(&self.packets).map(|(wire, _)| u64::from(*wire)).sum()
+    }
+
+    /// What all packets are on the wire. Trimmed.
+    #[cold]
+    pub fn total(&self) -> Total {
+        Total::of(&self.packets)
+    }
+
+    /// What is behind leaders.
+    #[cold]
+    pub fn followers(&self) -> Total {
+        let mut followers = Total::of(&self.packets);
+        followers.packets -= self.packets.len() as u64;
+        followers.bytes -= self.packets.iter().map(|packet| u64::from(packet.lengths().frame())).sum::<u64>();
+        followers
+    }
+
+    /// The packets on the wire that packet i stands for.
+    pub fn wire_packets(&self, i: usize) -> u64 {
+        self.packets.get(i).map_or(0, |packet| packet.wire_packets().into())
     }
 
     /// The next hop of packet i, which has been looked up, and the packet's length in a frame.

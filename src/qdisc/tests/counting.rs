@@ -80,21 +80,20 @@ fn a_refused_packet_counts_as_sent_once_and_as_requeued_each_time() {
 }
 
 #[test]
-fn a_packet_to_be_segmented_counts_as_sent_by_its_segments_and_waits_as_one() {
+fn a_packet_to_be_segmented_counts_as_all_that_it_becomes() {
     let (root, device) = root(true, 8, 64);
     let mut core = Deferred::new(0, 1);
     let number = 2 * SEGMENTED as u16;
-    let one = total(number..number + 1);
-    let three = Total { packets: 3, ..one };
+    let three = Total { packets: 3, ..total(number..number + 1) };
     root.give(&mut core, &mut best_effort(number..number + 1));
     let statistics = root.statistics();
-    assert_eq!((statistics.bypassed, statistics.sent, statistics.transmitted), (three, three, one));
+    assert_eq!((statistics.bypassed, statistics.sent, statistics.transmitted), (three, three, three));
     root.set_bypass(false);
     device.0.lock().unwrap().answers.push_back(BUSY);
     root.give(&mut core, &mut best_effort(number..number + 1));
     let statistics = root.statistics();
-    assert_eq!((statistics.bands[1].queued, statistics.bands[1].sent), (one, three));
-    assert_eq!((statistics.backlog, statistics.requeues), (one, 1));
+    assert_eq!((statistics.bands[1].queued, statistics.bands[1].sent), (three, three));
+    assert_eq!((statistics.backlog, statistics.requeues), (three, 3));
     assert_eq!(statistics.sent.packets, 6);
 }
 

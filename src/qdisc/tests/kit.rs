@@ -319,7 +319,7 @@ impl<P: Primitives, S: Safeguards, Q: Queues<P>> Parts for Kit<P, S, Q> {
 impl<K: Parts, const N: usize> Root<K, N> {
     /// Sends packets, once their bytes are known.
     pub(super) fn give(&self, core: &mut Deferred, packets: &mut ArrayVec<K::Packet, N>) {
-        let bytes = Total::of(packets).bytes;
-        self.transmit(core, packets, bytes);
+        let offered = Total::of(packets);
+        self.transmit(core, packets, offered);
     }
 }

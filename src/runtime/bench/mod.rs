@@ -3,10 +3,12 @@
 //! - `forward`: the forwarding path, beside dpdk-testpmd.
 //! - `queue`: the ring, beside others.
 //! - `qdisc`: several threads that send to one transmit queue.
+//! - `bql`: what a limit of bytes before a device costs, and what it is for.
 //!
 //! A single measurement says little. So every figure is a median, and whatever is compared takes turns, so that
 //! what else the machine does hits all alike.
 
+mod bql;
 mod figures;
 mod forward;
 mod output;
@@ -14,6 +16,7 @@ mod qdisc;
 mod queue;
 mod threads;
 
+pub use bql::BqlOptions;
 pub use forward::{Case, ForwardOptions, Measured, measure};
 pub use qdisc::QdiscOptions;
 pub use queue::QueueOptions;
@@ -32,6 +35,8 @@ pub enum Suite {
     Queue(QueueOptions),
     /// Several threads that send to one transmit queue.
     Qdisc(QdiscOptions),
+    /// A limit of bytes before a device. Last of several: DPDK starts once in a process.
+    Bql(BqlOptions),
 }
 
 /// Measures one after the other and prints tables. Writes the figures to a file as JSON too, if one is given; `-` is
@@ -56,6 +61,7 @@ fn measure_all(suites: &[Suite], output: &Output) -> Result<Value, RuntimeError>
             Suite::Forward(options) => forward::run(options, output)?,
             Suite::Queue(options) => queue::run(options, output)?,
             Suite::Qdisc(options) => qdisc::run(options, output)?,
+            Suite::Bql(options) => bql::run(options, output)?,
         });
     }
     match figures.len() {

@@ -128,7 +128,7 @@ impl Spec {
 
 /// What is decided for frames that are whole, with checksums checked in software.
 pub fn grouped(frames: &[Vec<u8>]) -> Groups {
-    group(frames.len(), |i| Frame {
+    group(frames.len(), u32::MAX, |i| Frame {
         first_segment: &frames[i],
         frame_len: frames[i].len() as u32,
         transport_checksum: if transport_checksum_is_good(&frames[i]) {

@@ -203,7 +203,7 @@ fn padding_and_chains_are_not_merged_and_close() {
     frames[1].push(0);
     assert_eq!(grouped(&frames).leaders(), [0, 1, 2]);
     frames[1].pop();
-    let chained = group(3, |i| Frame {
+    let chained = group(3, u32::MAX, |i| Frame {
         first_segment: &frames[i][..frames[i].len() - usize::from(i == 1)],
         frame_len: frames[i].len() as u32,
         transport_checksum: TransportChecksum::Good,
@@ -217,7 +217,7 @@ fn what_came_in_merged_is_not_merged_again() {
     let first = spec(false, false);
     let frames = [first.frame(), first.next().frame(), first.next().next().frame()];
     for merged in 0..3 {
-        let groups = group(3, |i| Frame {
+        let groups = group(3, u32::MAX, |i| Frame {
             first_segment: &frames[i],
             frame_len: frames[i].len() as u32,
             transport_checksum: TransportChecksum::Good,
@@ -264,7 +264,24 @@ fn no_more_packets_than_the_limit() {
     let frames: Vec<_> = std::iter::successors(Some(spec(true, false)), |s| Some(s.next())).take(64).collect();
     let frames: Vec<_> = frames.iter().map(Spec::frame).collect();
     let lengths: Vec<_> = lists(&grouped(&frames)).iter().map(Vec::len).collect();
-    assert_eq!(lengths, [MAX_SEGMENTS, 64 - MAX_SEGMENTS]);
+    assert_eq!(lengths, [MAX_SEGMENTS; 64 / MAX_SEGMENTS]);
+}
+
+#[test]
+fn frames_that_not_every_port_may_be_able_to_send_are_merged_only_if_equally_long() {
+    let first = Spec { payload: payload(1200, 1), ..spec(false, false) };
+    let (same, shorter) = (first.next(), Spec { payload: payload(7, 1), ..first.next().next() });
+    let frames = [first.frame(), same.frame(), shorter.frame()];
+    let length = frames[0].len() as u32;
+    for (common, leaders) in [(length, [0, 0, 0]), (length - 1, [0, 0, 2])] {
+        let groups = group(3, common, |i| Frame {
+            first_segment: &frames[i],
+            frame_len: frames[i].len() as u32,
+            transport_checksum: TransportChecksum::Good,
+            is_merged: false,
+        });
+        assert_eq!(groups.leaders(), leaders, "{common}");
+    }
 }
 
 #[test]

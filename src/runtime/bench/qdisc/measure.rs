@@ -3,7 +3,7 @@
 use super::packets::{BYTES, NullDevice, Parcel, Stock, Tally};
 use super::{Case, GROUP, Way};
 use crate::datapath::transmit::QUOTA;
-use crate::qdisc::{BandMap, Deferred, Device, OnRings, Root, Settings};
+use crate::qdisc::{BandMap, Deferred, Device, OnRings, Root, Settings, Total};
 use crate::runtime::bench::threads::{Cores, Task};
 use crate::runtime::error::RuntimeError;
 use arrayvec::ArrayVec;
@@ -208,10 +208,11 @@ fn send_to_root(
     tally: &Tally,
 ) -> Sent {
     let mut deferred = Deferred::new(core, 1);
-    let bytes = u64::from(BYTES) * sender.burst as u64;
+    let packets = sender.burst as u64;
+    let offered = Total { packets, bytes: u64::from(BYTES) * packets };
     let sent = sender.run(stop, tally, |group| {
         deferred.turn(dpdk::clock::tsc, slice::from_ref(root));
-        root.transmit(&mut deferred, group, bytes);
+        root.transmit(&mut deferred, group, offered);
     });
     // Acquire and release pair with each other: who sees that nobody sends sees what was enqueued.
     sending.fetch_sub(1, AcqRel);
