@@ -12,10 +12,16 @@ class Kind:
     model: str
     # The PMD that must drive it.
     driver: str
+    # How it is known that a packet has left.
+    completion: str
     # Each is behind a PCIe root port of its own: igb's virtual functions take slots of the bus that it is on.
     root_port: bool = False
     # Receive queues, which are as many as the transmit queues and the workers.
     queues: int = 1
+    # Packets of a flow are merged; here the device cuts TCP packets again.
+    gro: bool = False
+    # The driver frees what has left when it is asked to.
+    cleans: bool = False
     # What a stalled host holds up is the guest's transmit ring; else QEMU queues without bound.
     back_pressure: bool = False
     # The driver keeps its receive buffers while a port is stopped.
@@ -38,9 +44,25 @@ def mac(number):
 KINDS = {
     kind.name: kind
     for kind in [
-        Kind("igb", model="igb", driver="net_e1000_igb", root_port=True, queues=2),
-        Kind("virtio", model="virtio-net-pci", driver="net_virtio", back_pressure=True, keeps_receive_buffers=True),
-        Kind("e1000e", model="e1000e", driver="net_e1000_em"),
-        Kind("vmxnet3", model="vmxnet3", driver="net_vmxnet3"),
+        Kind(
+            "igb",
+            model="igb",
+            driver="net_e1000_igb",
+            completion="descriptor-status",
+            root_port=True,
+            queues=2,
+            gro=True,
+            cleans=True,
+        ),
+        Kind(
+            "virtio",
+            model="virtio-net-pci",
+            driver="net_virtio",
+            completion="paced",
+            back_pressure=True,
+            keeps_receive_buffers=True,
+        ),
+        Kind("e1000e", model="e1000e", driver="net_e1000_em", completion="paced"),
+        Kind("vmxnet3", model="vmxnet3", driver="net_vmxnet3", completion="mbuf-refcount"),
     ]
 }

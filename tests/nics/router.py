@@ -18,6 +18,9 @@ def configuration(kind, devices):
         addresses = [f"{frames.port_address(side, 4)}/24", f"{frames.port_address(side, 6)}/64"]
         lines += ["[[port]]", f"name = 'p{side}'", f"device = '{device}'", f"addresses = {addresses}"]
         lines += [f"rx_queues = {kind.queues}", f"tx_queues = {kind.queues}"]
+        if kind.gro:
+            # Each place of a band may need many buffers.
+            lines += ["gro = true", "qdisc.limit = 200"]
     for side in range(2):
         for version in (frames.IPV4, frames.IPV6):
             host = frames.host_address(side, version)

@@ -89,8 +89,10 @@ def down_while_full(rig):
 def idle(rig):
     time.sleep(0.6)
     kept = rig.router.in_use() - rig.idle_buffers
-    rings = 2 * rig.kind.queues * 1024
+    rings = 0 if rig.kind.cleans else 2 * rig.kind.queues * 1024
     require(0 <= kept <= rings, f"{kept} buffers more are in use than at the start, and transmit rings have {rings}")
+    in_flight = [queue["bql"]["inflight"] for port in ("p0", "p1") for queue in rig.router.queues(port)]
+    require(not any(in_flight), f"{in_flight} bytes are taken to be in flight")
     return f"all of them but {kept} that wait in transmit rings" if kept else "all of them"
 
 

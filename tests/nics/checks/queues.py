@@ -1,9 +1,9 @@
 """Several queues, and the order of packets in front of a device that is full."""
 
 import frames
-from frames import IPV4
+from frames import IPV4, IPV6
 
-from . import LOST_AFTER, check, exchange, require
+from . import LOST_AFTER, check, exchange, require, require_same
 
 FLOWS, EACH = 16, 40
 # Type of service: throughput goes to the last of the bands, low delay to the first.
@@ -32,6 +32,28 @@ def spread(rig):
     shares = {core["core"]: core["packets"] - busy[core["core"]] for core in rig.router.cores()}
     require(all(share > 0 for share in shares.values()), f"the workers received {shares}")
     return "packets by core: " + ", ".join(f"{core}: {share}" for core, share in shares.items())
+
+
+TRAIN, TRAINS = 32, 20
+
+
+@check("merges TCP packets, which the device cuts into the same ones", applies=lambda kind: kind.gro)
+def cutting(rig):
+    def offloaded():
+        return sum(queue["gso"]["offloaded"] for queue in rig.router.queues("p1"))
+
+    remarks = []
+    for version in (IPV4, IPV6):
+        before = offloaded()
+        for flow in range(TRAINS):
+            size = (frames.LONGEST, 600, 1000, 1514)[flow % 4]
+            sent = list(frames.train(version, 0, flow, TRAIN, size))
+            # All at once, so that some are received together.
+            require_same(exchange(rig, 0, sent, window=TRAIN + 1), [frames.routed(frame, 0) for frame in sent])
+        cut = offloaded() - before
+        require(cut > 0, f"IPv{version}: the device cut none of {TRAINS} trains of {TRAIN} packets")
+        remarks.append(f"IPv{version}: {cut} super-packets of {TRAIN * TRAINS} packets")
+    return ", ".join(remarks)
 
 
 def waiting(rig, band):

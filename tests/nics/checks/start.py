@@ -12,6 +12,8 @@ def starts(rig):
     ports = rig.router.ports()
     drivers = [port["driver"] for port in ports.values()]
     require(drivers == [rig.kind.driver] * 2, f"the drivers are {drivers}")
+    completions = [port["tx_completion"] for port in ports.values()]
+    require(completions == [rig.kind.completion] * 2, f"it is known by {completions} that packets have left")
     require(rig.router.links_are_up(), f"a link stays down: {rig.router.ports()}")
     unexpected = [line for line in rig.router.log().splitlines() if " INFO " not in line]
     require(not unexpected, f"the log has {unexpected}")
