@@ -1,5 +1,6 @@
 //! The whole forwarder over ports that are rings: what waits, what is refused, what comes out in which order.
 
+mod idle;
 mod rig;
 
 use crate::control::backend::Forwarder;

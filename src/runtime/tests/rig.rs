@@ -1,6 +1,6 @@
 //! A forwarder whose ports are rings, and the test at the other end of both wires.
 
-use crate::config;
+use crate::config::{self, Config};
 use crate::datapath::Isa;
 use crate::drop_reason::DropReason;
 use crate::packet::checksum::Sum;
@@ -65,18 +65,24 @@ pub struct Wires {
     frame: [u8; 64],
 }
 
+/// Starts DPDK, once, for a forwarder of a shape. Whoever has what is given back has its turn: tests wait for each other.
+pub fn start_eal(shape: Shape) -> (MutexGuard<'static, ()>, Config) {
+    static TURN: Mutex<()> = Mutex::new(());
+    static EAL: Once = Once::new();
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let config = config::parse(&shape.text(), "test").unwrap();
+    // DPDK and its pools stay until the process ends.
+    EAL.call_once(|| {
+        daemon::start_eal(&config, EXTRA).unwrap();
+    });
+    (turn, config)
+}
+
 impl Rig {
     /// Starts it. One at a time: tests wait for each other.
     pub fn start(shape: Shape) -> Self {
-        static TURN: Mutex<()> = Mutex::new(());
-        static EAL: Once = Once::new();
         static POOLS: OnceLock<Pools> = OnceLock::new();
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let config = config::parse(&shape.text(), "test").unwrap();
-        // DPDK and its pools stay until the process ends.
-        EAL.call_once(|| {
-            daemon::start_eal(&config, EXTRA).unwrap();
-        });
+        let (turn, config) = start_eal(shape);
         let rings = |name: &str, count: u16, places| -> (Vec<Producer>, Vec<Consumer>) {
             (0..count).map(|queue| dpdk::ring::create(&format!("{name}{queue}"), places, None).unwrap()).unzip()
         };
@@ -192,7 +198,7 @@ impl Shape {
         let Self { queues, qdisc, more, .. } = self;
         format!(
             "[runtime]\nmain_core = {}\nworker_cores = {workers:?}\nmemory = \"400M\"\n\
-             file_prefix = \"thruway-unit-{}\"\neal_args = [\"--no-huge\", \"--no-shconf\", \"--no-telemetry\"]\n\
+             file_prefix = \"thruway-unit-{}\"\neal_args = [\"--no-huge\", \"--no-shconf\", \"--no-telemetry\", \"--single-file-segments\"]\n\
              [[port]]\nname = \"in\"\ndevice = \"net_ring_in\"\naddresses = [\"192.0.2.1/24\"]\nrx_queues = {}\n\
              tx_queues = {queues}\n\
              [[port]]\nname = \"out\"\ndevice = \"net_ring_out\"\naddresses = [\"198.51.100.1/24\"]\n\
