@@ -43,7 +43,10 @@
 //!    it, or straight to one that is the worker's own.
 //! 5. A qdisc is a [`root`](qdisc::root) with rings ([`queue`]) as its bands. Packets go past it while it is empty and nobody
 //!    sends; else they are queued, and whoever has the run lock sends them. What a full device refuses waits, leaves
-//!    first, and is offered again.
+//!    first, and is offered again. A byte limit ([`bql`]) cuts trains and stops the queue, by what is known to have left
+//!    ([`datapath::in_flight`]).
+//! 6. If so wished, packets of a flow are merged when they are received, and the pipeline and the qdisc see only the first; before the
+//!    device they are taken apart again, or left to it to be cut ([`datapath::super_packet`], by the rules of [`segment`]).
 //!
 //! # Who owns what
 //!

@@ -4,6 +4,9 @@
 //! over arrays (`batch`), by tables that never change under its hands ([`snapshot`]), and accounts for
 //! every packet in [`counters`]. It knows packets and queues only by the traits of [`buffer`]. A
 //! [`worker`] is one thread's share of it: the queues it polls and the queues it sends to.
+//!
+//! Behind a qdisc a queue is a [`transmit::TxDevice`], which limits what is [`in_flight`]. Packets that go as one are a
+//! [`super_packet`].
 
 mod batch;
 pub mod buffer;
