@@ -26,6 +26,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Qdisc(command) => cli::qdisc(cli.socket(), command),
         Command::Bql(command) => cli::bql(cli.socket(), command),
         Command::Port(command) => cli::port(cli.socket(), command),
+        Command::Reload => cli::reload(cli.socket()),
         Command::Completions { shell } => cli::completions(*shell),
         Command::Man => cli::man(),
     }
@@ -51,7 +52,7 @@ mod forwarder {
         if let Some(socket) = &cli.socket {
             config.control.socket.clone_from(socket);
         }
-        runtime::run(config).map_err(failed)
+        runtime::run(config, &args.config).map_err(failed)
     }
 
     pub fn demo(args: &DemoArgs) -> Result<(), Failure> {

@@ -159,6 +159,8 @@ fn qdiscs_are_tuned_and_ports_taken_down_and_up() {
     assert!(failure(socket, "bql change p0", 2).contains("give enabled on|off, limit_min N"));
     assert!(failure(socket, "bql change p0 limit_max 1879048193", 2).contains("give one from 0 to 1879048192"));
     assert!(failure(socket, "bql change p0 stall_thrs_ms 3", 2).contains("give 4 to 128, or 0 for none"));
+    assert_eq!(success(socket, "reload"), "");
+    assert!(failure(socket, "reload", 1).contains("f.toml:1:1: it is wrong (mend it)"));
     assert_eq!(success(socket, "port set p1 down"), "");
     let admin = || [0, 1].map(|port| show(socket, "ports")[port]["admin"].as_str().unwrap().to_owned());
     assert_eq!(admin(), ["up", "down"]);
@@ -198,7 +200,7 @@ fn wrong_usage_is_exit_code_2_and_asks_nobody() {
     for (words, part) in [
         ("", "subcommand"),
         ("frobnicate", "frobnicate"),
-        ("reload", "not supported yet: reload"),
+        ("police add", "not supported yet: police"),
         ("show", "<WHAT>"),
         ("show teapots", "ports, queues, drops, cores, routes, neighbors, version, config"),
         ("show ports --watch never", "seconds"),

@@ -191,6 +191,60 @@ fn counters_never_go_backwards_and_reports_have_their_keys() {
 }
 
 #[test]
+fn a_file_that_has_changed_is_put_in_force() {
+    let home = home(&traffic(1000, 0), true);
+    let thruway = home.start(&mut home.command(&[]));
+    let file = home.path("thruway.toml");
+    let first = std::fs::read_to_string(&file).unwrap();
+    let write = |text: &str| std::fs::write(&file, text).unwrap();
+    let routes = |thruway: &Thruway| -> Vec<String> {
+        let routes = thruway.show("routes");
+        routes.as_array().unwrap().iter().map(|route| format!("{} {}", route["prefix"], route["origin"])).collect()
+    };
+    let (before, queues) = (routes(&thruway), thruway.show("queues"));
+    thruway.client("reload");
+    assert_eq!(routes(&thruway), before, "nothing differs");
+
+    let blackhole = "[[route]]\nprefix = '203.0.113.0/24'\nkind = 'blackhole'\n";
+    write(&format!("{first}\n{blackhole}"));
+    thruway.client("reload");
+    let added = "\"203.0.113.0/24\" \"config\"".to_owned();
+    assert!(routes(&thruway).contains(&added) && routes(&thruway).len() == before.len() + 1);
+    // What was changed by hand stays.
+    thruway.client("route add blackhole 198.18.0.0/15");
+
+    // Wrong in one way or another: nothing is changed.
+    let tuned = first.replacen("name = 'p1'\n", "name = 'p1'\nqdisc.limit = 500\nbql.limit_max = 100000\n", 1);
+    assert_ne!(tuned, first);
+    for (text, part) in [
+        (format!("{first}\n[nonsense]\n"), "unknown key `nonsense`"),
+        (tuned.replacen("name = 'p0'\n", "name = 'p0'\nmtu = 1400\n", 1), "port p0 but for limit and bypass"),
+        (tuned.replacen("limit = 500", "limit = 2000", 1), "more than the 1024 that there are buffers for"),
+    ] {
+        write(&text);
+        let refusal = client(&home.socket(), "reload").unwrap_err();
+        assert!(refusal.contains(part), "{refusal}");
+        assert!(routes(&thruway).contains(&added));
+        assert_eq!(thruway.show("queues")[1]["limit"], queues[1]["limit"]);
+    }
+    write(&tuned);
+    thruway.client("reload");
+    let queue = thruway.show("queues")[1].clone();
+    assert_eq!((&queue["limit"], &queue["bql"]["limit_max"]), (&500.into(), &100_000.into()));
+    let now = routes(&thruway);
+    assert!(!now.contains(&added) && now.contains(&"\"198.18.0.0/15\" \"control\"".to_owned()), "{now:?}");
+
+    write(&format!("{first}\n{blackhole}"));
+    kill_process(thruway.pid(), Signal::HUP).unwrap();
+    wait("the file to be read again", || routes(&thruway).contains(&added).then_some(()));
+    write("no configuration");
+    kill_process(thruway.pid(), Signal::HUP).unwrap();
+    wait("a message", || thruway.log().contains("SIGHUP: nothing is changed").then_some(()));
+    assert!(routes(&thruway).contains(&added));
+    thruway.stop();
+}
+
+#[test]
 fn qdiscs_are_tuned_and_ports_taken_down_and_up_while_packets_pass() {
     let home = home(&traffic(1000, 0), true);
     let thruway = home.start(&mut home.command(&[]));

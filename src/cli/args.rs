@@ -98,6 +98,8 @@ pub enum Command {
     /// Take ports up or down
     #[command(subcommand)]
     Port(PortCommand),
+    /// Have the daemon read its configuration file again: routes, neighbours, the limit and bypass of qdiscs, byte limits
+    Reload,
     /// Print a shell's completions of this command line
     Completions {
         /// For which shell

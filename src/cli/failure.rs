@@ -81,7 +81,7 @@ impl Failure {
 
 /// What there is to say of a subcommand that does not exist where it stands, but that people may look for there.
 fn known_elsewhere(command: &[&str], word: &str) -> Option<String> {
-    const NO_COMMANDS: [&str; 8] = ["police", "reload", "top", "capture", "trace", "gen", "rfc2544", "doctor"];
+    const NO_COMMANDS: [&str; 7] = ["police", "top", "capture", "trace", "gen", "rfc2544", "doctor"];
     const NO_SUITES: [&str; 1] = ["police"];
     let not_yet = |name: &str| Some(format!("not supported yet: {name}"));
     match (command, word) {

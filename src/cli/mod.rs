@@ -140,6 +140,14 @@ pub fn port(socket: &Path, command: &PortCommand) -> Result<(), Failure> {
     change(socket, &Request::Port(PortRequest::Set(words::port_setting(words)?)))
 }
 
+/// `thruway reload`: has the daemon read its configuration again.
+///
+/// # Errors
+/// As [`route`].
+pub fn reload(socket: &Path) -> Result<(), Failure> {
+    change(socket, &Request::Reload {})
+}
+
 /// `thruway completions`: prints a script for a shell.
 ///
 /// # Errors

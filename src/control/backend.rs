@@ -117,6 +117,12 @@ pub trait Forwarder {
     /// There is no such port or queue, it has no qdisc that could wait, or the bounds would cross.
     fn change_bql(&mut self, change: &BqlChange) -> Result<(), Refusal>;
 
+    /// Reads the configuration file again and puts in force what differs from what it was before. All of it, or nothing.
+    ///
+    /// # Errors
+    /// The file is wrong, something else differs than can be changed while packets pass, or a table is full.
+    fn reload(&mut self) -> Result<(), Refusal>;
+
     /// Takes a port up or down. Nothing happens if it is so already. What waits to leave by a port that goes down is
     /// dropped.
     ///

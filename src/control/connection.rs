@@ -240,6 +240,7 @@ fn answer(output: &mut Vec<u8>, line: &[u8], forwarder: &mut dyn Forwarder) -> O
         Request::Neighbor(request) => reply(output, neighbor(request, forwarder)),
         Request::Qdisc(QdiscRequest::Change(change)) => reply(output, forwarder.change_qdisc(&change)),
         Request::Bql(BqlRequest::Change(change)) => reply(output, forwarder.change_bql(&change)),
+        Request::Reload {} => reply(output, forwarder.reload()),
         Request::Port(PortRequest::Set(PortSetting { port, admin })) => reply(output, forwarder.set_port(&port, admin)),
     }
     None

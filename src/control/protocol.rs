@@ -10,6 +10,7 @@
 //! {"qdisc":{"change":{"port":"p0","limit":500,"bypass":false}}}
 //! {"bql":{"change":{"port":"p0","queue":0,"limit_min":3000}}}
 //! {"port":{"set":{"port":"p0","admin":"down"}}}
+//! {"reload":{}}
 //! {"neighbor":{"replace":{"address":"192.0.2.2","mac":"02:00:00:00:00:02","port":"p0"}}}
 //! ```
 //!
@@ -46,6 +47,8 @@ pub enum Request {
     Bql(BqlRequest),
     /// A change of a port.
     Port(PortRequest),
+    /// The configuration file is read again: `{"reload":{}}`.
+    Reload {},
 }
 
 /// What can be shown.
@@ -326,7 +329,7 @@ impl Request {
     /// The first thing found wrong.
     pub fn check(&self) -> Result<(), BadRequest> {
         match self {
-            Self::Show(_) | Self::Route(RouteRequest::Get(_)) => Ok(()),
+            Self::Show(_) | Self::Route(RouteRequest::Get(_)) | Self::Reload {} => Ok(()),
             Self::Route(RouteRequest::Add(route) | RouteRequest::Replace(route)) => route.check(),
             Self::Route(RouteRequest::Del(route)) => check_prefix(route.prefix, route.via),
             Self::Neighbor(NeighborRequest::Add(neighbor) | NeighborRequest::Replace(neighbor)) => {

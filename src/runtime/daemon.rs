@@ -5,9 +5,11 @@ use super::egress::Egress;
 use super::error::RuntimeError;
 use super::forwarder::Running;
 use super::plan::{self, Pages, PoolPlan};
+use super::reload::Source;
 use super::workers::Workers;
 use super::{machine, notify, ports};
 use crate::config::Config;
+use crate::control::backend::Forwarder;
 use crate::control::server::Server;
 use crate::datapath::Isa;
 use crate::tables::Tables;
@@ -15,6 +17,7 @@ use dpdk::{Eal, EalError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -22,18 +25,20 @@ use std::time::Duration;
 /// How often the workers are looked after.
 const CHECK: Duration = Duration::from_millis(500);
 
-/// Runs the forwarder until SIGINT or SIGTERM. Blocks the calling thread, which becomes the control thread.
+/// Runs the forwarder until SIGINT or SIGTERM. At SIGHUP it reads `file`, from which `config` came, again. Blocks the calling thread, which becomes the control thread.
 ///
 /// # Errors
 ///
 /// If it cannot start, or a worker dies.
-pub fn run(config: Config) -> Result<(), RuntimeError> {
+pub fn run(config: Config, file: &Path) -> Result<(), RuntimeError> {
     let signals = Signals::catch()?;
     let mut server = Server::bind(&config.control.socket, config.control.mode, config.control.group.as_deref())?;
     server.watch(signals.stream).map_err(RuntimeError::system("watch for signals"))?;
 
     let eal = start_eal(&config, 0)?;
+    let source = Source { file: file.to_owned(), loaded: config.clone() };
     let mut running = start(config, Isa::detect(), 0)?;
+    running.source = Some(source);
     log::info!("ready");
     notify::notify("READY=1");
 
@@ -92,7 +97,7 @@ pub(super) fn start_workers(config: Config, ports: Vec<ActivePort>, isa: Isa) ->
     let workers = Workers::start(&config, &ports, &egress, &tables.current(), isa)?;
     let count = workers.counters.len();
     log::info!("{count} worker{}, {} validation", if count == 1 { "" } else { "s" }, isa.name());
-    Ok(Running { workers, egress, tables, ports, config })
+    Ok(Running { workers, egress, tables, ports, config, source: None })
 }
 
 /// Puts a configuration's routes and neighbours in force.
@@ -114,8 +119,10 @@ fn serve(
         if let Some(core) = running.workers.dead() {
             return Err(RuntimeError::WorkerDied(core));
         }
-        if hangup.swap(false, Relaxed) {
-            log::warn!("SIGHUP: reloading is not supported yet; restart to apply a changed configuration");
+        if hangup.swap(false, Relaxed)
+            && let Err(refusal) = running.reload()
+        {
+            log::error!("SIGHUP: nothing is changed: {refusal}");
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use super::active::ActivePort;
 use super::egress::Egress;
 use super::error::RuntimeError;
 use super::queues;
+use super::reload::{self, Source};
 use super::workers::{self, Workers};
 use crate::config::{Config, Qdisc, RouteAction};
 use crate::control::backend::{Existing, Forwarder, Refusal};
@@ -33,6 +34,8 @@ pub(super) struct Running {
     pub tables: Tables,
     pub ports: Vec<ActivePort>,
     pub config: Config,
+    /// Where the configuration came from, if it was a file.
+    pub source: Option<Source>,
 }
 
 impl Running {
@@ -363,6 +366,10 @@ impl Forwarder for Running {
             bql.stall_threshold = queues::stall_threshold(bql.stall_threshold, change);
         }
         Ok(())
+    }
+
+    fn reload(&mut self) -> Result<(), Refusal> {
+        reload::reload(self)
     }
 
     fn set_port(&mut self, name: &str, admin: Admin) -> Result<(), Refusal> {

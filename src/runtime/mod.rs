@@ -18,6 +18,7 @@ mod notify;
 mod plan;
 mod ports;
 mod queues;
+mod reload;
 #[cfg(test)]
 mod tests;
 mod workers;

@@ -71,20 +71,14 @@ fn amount(total: Total) -> Amount {
     Amount { packets: total.packets, bytes: total.bytes }
 }
 
+/// Whether qdiscs of a port's queues can be tuned so.
+pub(super) fn check_qdisc(queues: &mut [Queue], change: &QdiscChange) -> Result<(), Refusal> {
+    tunable(queues, change).map(drop)
+}
+
 /// Tunes the qdiscs of a port's queues: all that are asked for, or none.
 pub(super) fn change_qdisc(queues: &mut [Queue], change: &QdiscChange) -> Result<(), Refusal> {
-    let port = &change.port;
-    let mut chosen = choose(queues, port, change.queue)?;
-    let most = chosen.iter().map(|queued| queued.most).min();
-    if let (Some(limit), Some(most)) = (change.limit, most)
-        && limit > most
-    {
-        return Err(Refusal::new(format!(
-            "port {port}: {limit} packets per band are more than the {most} that there are buffers for: set limit in \
-             [port.qdisc] and start anew"
-        )));
-    }
-    for queued in &mut chosen {
+    for queued in tunable(queues, change)? {
         if let Some(limit) = change.limit {
             queued.limit = limit;
             queued.root.set_limit(limit.into());
@@ -94,6 +88,22 @@ pub(super) fn change_qdisc(queues: &mut [Queue], change: &QdiscChange) -> Result
         }
     }
     Ok(())
+}
+
+/// The queues whose qdiscs are to be tuned, if they can be.
+fn tunable<'a>(queues: &'a mut [Queue], change: &QdiscChange) -> Result<Vec<&'a mut Queued>, Refusal> {
+    let port = &change.port;
+    let chosen = choose(queues, port, change.queue)?;
+    let most = chosen.iter().map(|queued| queued.most).min();
+    if let (Some(limit), Some(most)) = (change.limit, most)
+        && limit > most
+    {
+        return Err(Refusal::new(format!(
+            "port {port}: {limit} packets per band are more than the {most} that there are buffers for: set limit in \
+             [port.qdisc] and start anew"
+        )));
+    }
+    Ok(chosen)
 }
 
 /// Tunes the byte limits of a port's queues: all that are asked for, or none.

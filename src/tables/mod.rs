@@ -208,9 +208,22 @@ impl Tables {
     ///
     /// If it makes no sense, or a table is full.
     pub fn replace_route(&mut self, prefix: IpNet, action: RouteAction) -> Result<(), TableError> {
+        self.put_route(prefix, action, Origin::Control)
+    }
+
+    /// The same for a configuration that is read again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tables::replace_route`].
+    pub fn configure_route(&mut self, prefix: IpNet, action: RouteAction) -> Result<(), TableError> {
+        self.put_route(prefix, action, Origin::Config)
+    }
+
+    fn put_route(&mut self, prefix: IpNet, action: RouteAction, origin: Origin) -> Result<(), TableError> {
         self.check_route(prefix, action)?;
         self.adjacencies.acquire(action, &self.ports)?;
-        let before = self.statics.insert(prefix, (action, Origin::Control));
+        let before = self.statics.insert(prefix, (action, origin));
         let result = self.commit(&[prefix]);
         if result.is_ok() {
             self.adjacencies.release(before.map(|(action, _)| action));
@@ -258,8 +271,21 @@ impl Tables {
     ///
     /// If it makes no sense, or a table is full.
     pub fn replace_neighbor(&mut self, address: IpAddr, mac: MacAddr, port: PortId) -> Result<(), TableError> {
+        self.put_neighbor(address, (mac, Origin::Control), port)
+    }
+
+    /// The same for a configuration that is read again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tables::replace_neighbor`].
+    pub fn configure_neighbor(&mut self, address: IpAddr, mac: MacAddr, port: PortId) -> Result<(), TableError> {
+        self.put_neighbor(address, (mac, Origin::Config), port)
+    }
+
+    fn put_neighbor(&mut self, address: IpAddr, neighbor: (MacAddr, Origin), port: PortId) -> Result<(), TableError> {
         let before = self.neighbors.get(&(address, port)).copied();
-        let touched = self.note_neighbor(address, (mac, Origin::Control), port, true)?;
+        let touched = self.note_neighbor(address, neighbor, port, true)?;
         self.commit_neighbor(address, port, before, touched)
     }
 

@@ -27,6 +27,8 @@ pub struct Fake {
     pub qdisc: Option<QdiscChange>,
     /// The last change of a byte limit.
     pub bql: Option<BqlChange>,
+    /// How often the configuration was to be read again.
+    pub reloads: u32,
     /// What ports were set to be.
     pub admin: BTreeMap<String, Admin>,
     /// How often a page of routes was asked for.
@@ -211,6 +213,11 @@ impl Forwarder for Fake {
         }
         self.bql = Some(change.clone());
         Ok(())
+    }
+
+    fn reload(&mut self) -> Result<(), Refusal> {
+        self.reloads += 1;
+        if self.reloads > 1 { Err(Refusal::new("f.toml:1:1: it is wrong (mend it)")) } else { Ok(()) }
     }
 
     fn set_port(&mut self, port: &str, admin: Admin) -> Result<(), Refusal> {
