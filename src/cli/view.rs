@@ -124,6 +124,7 @@ fn queues(queues: &[QueueReport]) -> View {
         (Text, "bql"),
         (Gauge, "bql limit bytes"),
         (Gauge, "in flight bytes"),
+        (Gauge, "packets/doorbell"),
     ]);
     let mut traffic = Table::new([
         (Key, "port"),
@@ -162,6 +163,7 @@ fn queues(queues: &[QueueReport]) -> View {
             switch(queue.bql.enabled),
             queue.bql.limit.into(),
             queue.bql.inflight.into(),
+            queue.sent.packets.checked_div(queue.doorbells).unwrap_or(0).into(),
         ]));
         let counters = [
             queue.sent.packets,

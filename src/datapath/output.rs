@@ -15,6 +15,7 @@ pub struct Outputs<T: TxBurst> {
     ports: Box<[Output<T>]>,
     core: Deferred,
     roots: Arc<[Arc<TxRoot<T>>]>,
+    turns: u32,
 }
 
 /// A worker's way to one port.
@@ -32,7 +33,15 @@ pub enum Output<T: TxBurst> {
 pub struct Direct<T> {
     queue: T,
     counters: Arc<DirectCounters>,
+    /// How often it is to be looked after yet.
+    unclean: u8,
 }
+
+/// How often a queue is looked after since it was last sent by: for longer than a device takes.
+const LOOKS: u8 = 64;
+
+/// Turns between two looks.
+const LOOK_EVERY: u32 = 64;
 
 /// What is counted for a transmit queue without a qdisc.
 #[derive(Debug, Default)]
@@ -61,12 +70,13 @@ impl DirectCounters {
 impl<T: TxBurst> Direct<T> {
     /// Sends by `queue`.
     pub fn new(queue: T, counters: Arc<DirectCounters>) -> Self {
-        Self { queue, counters }
+        Self { queue, counters, unclean: 0 }
     }
 
     #[inline(always)]
     fn send(&mut self, packets: &mut Burst<T::Buf>, offered: Total, counters: &WorkerCounters) {
         let sent = self.queue.transmit(packets);
+        self.unclean = LOOKS;
         self.counters.packets.add(sent as u64);
         self.counters.doorbells.add(u64::from(sent != 0));
         if packets.is_empty() {
@@ -84,7 +94,7 @@ impl<T: TxBurst> Outputs<T> {
     /// One way for each port, in order of port. `roots` is the list of all roots that there are; the worker, whose number
     /// is `slot`, runs those that it has promised to.
     pub fn new(ports: Box<[Output<T>]>, slot: usize, roots: Arc<[Arc<TxRoot<T>>]>) -> Self {
-        Self { ports, core: Deferred::new(slot, roots.len()), roots }
+        Self { ports, core: Deferred::new(slot, roots.len()), roots, turns: 0 }
     }
 
     /// Without a qdisc: one queue for each port, in order of port.
@@ -114,10 +124,26 @@ impl<T: TxBurst> Outputs<T> {
         }
     }
 
-    /// Runs the roots that this worker has promised to run; once per turn. `clock` is asked if there is any.
+    /// Runs the roots that this worker has promised to run, and now and then looks after its own queues; once per turn. `clock` is asked if
+    /// there is any.
     #[inline(always)]
     pub fn turn(&mut self, clock: impl FnOnce() -> u64) {
         self.core.turn(clock, &self.roots);
+        self.turns = self.turns.wrapping_add(1);
+        if self.turns.is_multiple_of(LOOK_EVERY) {
+            self.look_after();
+        }
+    }
+
+    /// Has drivers free what has left by the worker's own queues.
+    #[inline(never)]
+    fn look_after(&mut self) {
+        for output in &mut self.ports {
+            if let Output::Direct(Direct { queue, unclean: unclean @ 1.., .. }) = output {
+                // A driver that cannot be asked to is not asked again.
+                *unclean = if queue.clean_up() { *unclean - 1 } else { 0 };
+            }
+        }
     }
 
     /// What is counted for the queue that leads to a port, all workers together.

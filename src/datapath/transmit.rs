@@ -127,6 +127,16 @@ impl<T: TxBurst> TxDevice<T> {
         }
     }
 
+    /// Looks what has left when a queue waits for that: some drivers see it only when they are asked to clean up, and nobody tends a
+    /// queue in which packets wait.
+    #[cold]
+    fn look_closely(&mut self) {
+        if let Some(queue) = &mut self.queue {
+            queue.clean_up();
+        }
+        self.look();
+    }
+
     /// Before a train is sent: what has to be known of it afterwards.
     fn note(&mut self, train: &[T::Buf]) {
         let holds = self.in_flight.source() == Source::MbufReference;
@@ -230,6 +240,9 @@ impl<T: TxBurst> Device<T::Buf> for TxDevice<T> {
         }
         if !self.limited.load(Relaxed) {
             return Some(NO_LIMIT);
+        }
+        if self.sender.stopped() {
+            self.look_closely();
         }
         // One packet goes in any case.
         (!self.sender.stopped()).then(|| u64::try_from(self.sender.available()).unwrap_or(0).max(1))

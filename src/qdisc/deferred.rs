@@ -38,7 +38,9 @@ impl Deferred {
     /// For the core that has the counters `slot`, which no other may have, and `queues` queues.
     pub fn new(slot: usize, queues: usize) -> Self {
         let list = || Vec::with_capacity(queues);
-        Self { slot, scheduled: list(), running: list(), retries: Vec::with_capacity(queues), tended: list(), turns: 0 }
+        // One may be put on it anew before it is taken off.
+        let tended = Vec::with_capacity(queues + 1);
+        Self { slot, scheduled: list(), running: list(), retries: Vec::with_capacity(queues), tended, turns: 0 }
     }
 
     /// Runs what has been scheduled, tries stopped devices whose time has come, and now and then looks after those that are

@@ -58,6 +58,8 @@ pub struct Root<K: Parts, const N: usize> {
     ///
     /// Relaxed throughout: a wake that is not seen yet is known by the run that follows it, through the run word.
     stopped: <K::Primitives as Primitives>::Usize,
+    /// 1 from when the device's limit was found used up to when it was found not to be. Relaxed: the owner's, kept here to be counted by.
+    limited: <K::Primitives as Primitives>::Usize,
     /// 1 as long as a core has the device on its list of those that are to be tended. Relaxed: who has it matters to nobody.
     tended: <K::Primitives as Primitives>::Usize,
     bypass: AtomicBool,
@@ -87,6 +89,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
             run: RunLock::new(state),
             bands: Producers::new([in0, in1, in2], settings.map),
             stopped: <<K::Primitives as Primitives>::Usize as Atomic>::new(0),
+            limited: <<K::Primitives as Primitives>::Usize as Atomic>::new(0),
             tended: <<K::Primitives as Primitives>::Usize as Atomic>::new(0),
             bypass: AtomicBool::new(settings.bypass),
             id: settings.id,
@@ -319,6 +322,9 @@ impl<K: Parts, const N: usize> Root<K, N> {
                     self.blocked(flags);
                     return;
                 };
+                if self.limited.load(Relaxed) != 0 {
+                    self.limited.store(0, Relaxed);
+                }
                 match self.next_train(state, flags, self.counters(core), quota, budget) {
                     Some(offered) => offered,
                     None => return,
@@ -435,8 +441,10 @@ impl<K: Parts, const N: usize> Root<K, N> {
     /// The device takes no more, or has been given what its limit allows. It is to be asked again.
     #[cold]
     fn stop(&self, core: &mut Deferred, limited: bool) {
+        if limited && self.limited.swap(1, Relaxed) == 0 {
+            self.counters(core).overlimits.add(1);
+        }
         if self.stopped.swap(1, Relaxed) == 0 {
-            self.counters(core).overlimits.add(limited.into());
             core.retry(self.id, self.retry_interval);
         }
     }

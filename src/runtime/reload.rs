@@ -8,7 +8,7 @@ use super::queues;
 use crate::config::{self, Config, Neighbor, PfifoFast, Port, Qdisc, Route};
 use crate::control::backend::{Forwarder, Refusal};
 use crate::control::protocol::{BqlChange, QdiscChange};
-use crate::tables::TableError;
+use crate::tables::{Origin, TableError};
 use std::path::PathBuf;
 
 /// Where a configuration came from.
@@ -126,10 +126,10 @@ fn tables(running: &mut Running, old: &Config, new: &Config) -> Result<(), Table
         }
     }
     for neighbor in new.neighbors.iter().filter(|new| !old.neighbors.contains(new)) {
-        tables.configure_neighbor(neighbor.address, neighbor.mac, neighbor.port)?;
+        tables.put_neighbor(neighbor.address, (neighbor.mac, Origin::Config), neighbor.port)?;
     }
     for route in new.routes.iter().filter(|new| !old.routes.contains(new)) {
-        tables.configure_route(route.prefix, route.action)?;
+        tables.put_route(route.prefix, route.action, Origin::Config)?;
     }
     Ok(())
 }

@@ -211,16 +211,12 @@ impl Tables {
         self.put_route(prefix, action, Origin::Control)
     }
 
-    /// The same for a configuration that is read again.
+    /// As [`Tables::replace_route`], in the name of whoever makes it.
     ///
     /// # Errors
     ///
-    /// As [`Tables::replace_route`].
-    pub fn configure_route(&mut self, prefix: IpNet, action: RouteAction) -> Result<(), TableError> {
-        self.put_route(prefix, action, Origin::Config)
-    }
-
-    fn put_route(&mut self, prefix: IpNet, action: RouteAction, origin: Origin) -> Result<(), TableError> {
+    /// The same.
+    pub fn put_route(&mut self, prefix: IpNet, action: RouteAction, origin: Origin) -> Result<(), TableError> {
         self.check_route(prefix, action)?;
         self.adjacencies.acquire(action, &self.ports)?;
         let before = self.statics.insert(prefix, (action, origin));
@@ -274,18 +270,14 @@ impl Tables {
         self.put_neighbor(address, (mac, Origin::Control), port)
     }
 
-    /// The same for a configuration that is read again.
+    /// As [`Tables::replace_neighbor`], in the name of whoever makes it.
     ///
     /// # Errors
     ///
-    /// As [`Tables::replace_neighbor`].
-    pub fn configure_neighbor(&mut self, address: IpAddr, mac: MacAddr, port: PortId) -> Result<(), TableError> {
-        self.put_neighbor(address, (mac, Origin::Config), port)
-    }
-
-    fn put_neighbor(&mut self, address: IpAddr, neighbor: (MacAddr, Origin), port: PortId) -> Result<(), TableError> {
+    /// The same.
+    pub fn put_neighbor(&mut self, address: IpAddr, made: (MacAddr, Origin), port: PortId) -> Result<(), TableError> {
         let before = self.neighbors.get(&(address, port)).copied();
-        let touched = self.note_neighbor(address, neighbor, port, true)?;
+        let touched = self.note_neighbor(address, made, port, true)?;
         self.commit_neighbor(address, port, before, touched)
     }
 

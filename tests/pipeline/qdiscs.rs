@@ -2,19 +2,23 @@
 
 use crate::reference::cases::cases;
 use crate::{ROUTER, TABLES};
+use arrayvec::ArrayVec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use thruway::bql::Limits;
 use thruway::datapath::Isa;
+use thruway::datapath::buffer::TxBurst;
 use thruway::datapath::counters::WorkerCounters;
 use thruway::datapath::in_flight::{InFlight, Source};
-use thruway::datapath::memory::{MemoryPool, MemoryQueue};
+use thruway::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
 use thruway::datapath::output::{Output, Outputs};
 use thruway::datapath::pipeline::Ingress;
 use thruway::datapath::transmit::{QUOTA, TxDevice, TxRoot};
 use thruway::datapath::worker::{Input, Worker};
 use thruway::drop_reason::DropReason;
-use thruway::qdisc::{BandMap, Settings};
+use thruway::qdisc::{BandMap, Settings, Total};
 use thruway::units::{CoreId, PortId};
 
 const LIMIT: usize = 4;
@@ -78,4 +82,46 @@ fn what_does_not_fit_is_dropped_and_what_does_leaves_or_waits() {
         overload(frames);
     }
     assert_eq!(reasons(), BTreeSet::from(["port_down", "queue_full"]));
+}
+
+/// A queue whose driver frees what has left when it is asked to, if it can.
+struct Cleaned {
+    queue: MemoryQueue,
+    can: bool,
+    asked: Arc<AtomicUsize>,
+}
+
+impl TxBurst for Cleaned {
+    type Buf = MemoryPacket;
+    type Held = ();
+
+    fn transmit<const N: usize>(&mut self, burst: &mut ArrayVec<MemoryPacket, N>) -> usize {
+        self.queue.transmit(burst)
+    }
+
+    fn clean_up(&mut self) -> bool {
+        self.asked.fetch_add(1, Relaxed);
+        self.can
+    }
+}
+
+#[test]
+fn a_queue_without_a_qdisc_is_looked_after_for_a_while_after_it_was_sent_by() {
+    for can in [false, true] {
+        let asked = Arc::<AtomicUsize>::default();
+        let count = || asked.load(Relaxed);
+        let queue = Cleaned { queue: MemoryQueue::new(100), can, asked: asked.clone() };
+        let mut outputs = Outputs::direct([queue]);
+        let counters = WorkerCounters::new(CoreId(0), 1);
+        let pass = |outputs: &mut Outputs<Cleaned>| (0..100_000).for_each(|_| outputs.turn(|| 0));
+        pass(&mut outputs);
+        assert_eq!(count(), 0, "nothing was sent");
+        for _ in 0..2 {
+            let before = count();
+            let mut burst = [MemoryPool::default().packet(&[0; 60])].into_iter().collect();
+            outputs.send(PortId(0), &mut burst, Total { packets: 1, bytes: 60 }, &counters);
+            pass(&mut outputs);
+            assert_eq!(count() - before, if can { 64 } else { 1 });
+        }
+    }
 }
