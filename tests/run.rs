@@ -241,7 +241,8 @@ fn byte_limits_are_measured() {
         let figure = |key: &str| case[key]["median"].as_f64().unwrap();
         assert!(figure("packets_per_doorbell") >= 1.0 && figure("cycles_per_packet") > 1.0, "{case}");
         assert!(figure("gbits") > 1.0, "{case}");
-        assert_eq!(figure("limit") > 0.0, limited, "{case}");
+        // One that does not hold is learnt all the same.
+        assert!(!limited || figure("limit") > 0.0, "{case}");
     }
     assert!(figures["aborting_over_on_cycles"]["median"].is_f64());
     let latency = figures["latency"].as_array().unwrap();

@@ -119,7 +119,10 @@ fn tables(options: &BqlOptions, loads: &Loads, latencies: &Latencies) -> String 
             decimal(of(samples, |sample| sample.cycles).median(), 1),
             decimal(of(samples, |sample| sample.requeues).median(), 3),
             decimal(of(samples, |sample| sample.gbits).median(), 2),
-            decimal(of(samples, |sample| sample.limit.into()).median(), 0),
+            match rule {
+                Rule::Off => decimal(f64::NAN, 0),
+                Rule::On | Rule::Aborting => decimal(of(samples, |sample| sample.limit.into()).median(), 0),
+            },
         ]);
     }
     let mut delays = vec![["byte limit", "p50 µs", "p99 µs", "max µs"].map(str::to_owned).to_vec()];
