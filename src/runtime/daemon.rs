@@ -25,7 +25,8 @@ use std::time::Duration;
 /// How often the workers are looked after.
 const CHECK: Duration = Duration::from_millis(500);
 
-/// Runs the forwarder until SIGINT or SIGTERM. At SIGHUP it reads `file`, from which `config` came, again. Blocks the calling thread, which becomes the control thread.
+/// Runs the forwarder until SIGINT or SIGTERM. At SIGHUP it reads `file`, from which `config` came, again. Blocks the
+/// calling thread, which becomes the control thread.
 ///
 /// # Errors
 ///

@@ -22,6 +22,11 @@ use std::time::{Duration, Instant};
 /// so often takes a few hundredths of a core.
 const RETRY: Duration = Duration::from_micros(5);
 
+/// The same in ticks of the time-stamp counter.
+pub(super) fn retry_interval() -> u64 {
+    (RETRY.as_secs_f64() * dpdk::clock::tsc_hz() as f64) as u64
+}
+
 /// How long a queue is waited for when it is taken down.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -257,7 +262,7 @@ fn root(pfifo: &PfifoFast, id: usize, cores: usize, device: TxDevice<PortTx>) ->
         cores,
         bypass: pfifo.bypass,
         quota: QUOTA,
-        retry_interval: (RETRY.as_secs_f64() * dpdk::clock::tsc_hz() as f64) as u64,
+        retry_interval: retry_interval(),
         map: BandMap::from_priomap(pfifo.priomap),
     };
     Ok(TxRoot::on_rings(settings, pfifo.limit.into(), device)?)

@@ -7,6 +7,7 @@ use crate::datapath::super_packet::Cutting;
 use crate::datapath::transmit::{QUOTA, TxDevice, TxRoot};
 use crate::qdisc::{BandMap, Deferred, Settings, Total};
 use crate::runtime::buffers::Sender;
+use crate::runtime::egress::retry_interval;
 use arrayvec::ArrayVec;
 use dpdk::mempool::DEFAULT_DATA_ROOM;
 use dpdk::{Mbuf, Mempool, Port, PortConfig};
@@ -52,7 +53,7 @@ fn bursts_and_silence(name: &str, sender: &str, sink: &str) {
     let in_flight = InFlight::new(Source::Paced, Arc::default(), RING as usize);
     let device = TxDevice::new(queue, Limits::default(), true, in_flight, dpdk::clock::nanoseconds);
     let byte_limit = device.byte_limit();
-    let (map, retry_interval) = (BandMap::default(), dpdk::clock::tsc_hz() / 200_000);
+    let (map, retry_interval) = (BandMap::default(), retry_interval());
     let settings = Settings { id: 0, cores: 1, bypass: true, quota: QUOTA, retry_interval, map };
     let root = Arc::new(TxRoot::on_rings(settings, 1000, device).unwrap());
     let mut core = Deferred::new(0, 1);

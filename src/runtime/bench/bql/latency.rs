@@ -1,7 +1,7 @@
 //! How long an urgent packet takes while bulk traffic overloads a slow device.
 
 use super::queue::{Queue, Rule};
-use super::wire::{MARK, STAMP, Shape, read};
+use super::wire::{MARK, STAMP, Shape, packet, read};
 use crate::runtime::error::RuntimeError;
 use arrayvec::ArrayVec;
 use dpdk::clock::{tsc, tsc_hz};
@@ -68,11 +68,7 @@ fn run(queue: &mut Queue, frame: &[u8], pool: &Mempool, duration: Duration) {
         }
         if queue.statistics().backlog.packets < BACKLOG {
             let mut group = ArrayVec::new();
-            group.extend((0..BURST).filter_map(|_| {
-                let mut packet = pool.alloc()?;
-                packet.extend_from_slice(frame).ok()?;
-                Some(packet)
-            }));
+            group.extend((0..BURST).filter_map(|_| packet(frame, pool)));
             queue.send(&mut group);
         }
         queue.turn();
@@ -81,8 +77,7 @@ fn run(queue: &mut Queue, frame: &[u8], pool: &Mempool, duration: Duration) {
 
 /// A packet of band 0 that carries the time.
 fn urgent(frame: &[u8], pool: &Mempool) -> Option<Mbuf> {
-    let mut packet = pool.alloc()?;
-    packet.extend_from_slice(frame.get(..URGENT_LEN)?).ok()?;
+    let mut packet = packet(frame.get(..URGENT_LEN)?, pool)?;
     let bytes = packet.segment_mut();
     // Minimize delay: priority 6.
     bytes[15] = 0x10;

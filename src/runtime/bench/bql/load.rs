@@ -1,7 +1,7 @@
 //! Packets per doorbell, and what a packet costs, when all that is sent are super-packets.
 
 use super::queue::{Queue, Rule};
-use super::wire::{Shape, read};
+use super::wire::{Shape, packet, read};
 use crate::datapath::super_packet::Lead;
 use crate::runtime::error::RuntimeError;
 use crate::segment::MAX_SEGMENTS;
@@ -91,9 +91,7 @@ fn run(queue: &mut Queue, frame: &[u8], pool: &Mempool, duration: Duration) -> u
 fn super_packet(frame: &[u8], pool: &Mempool) -> Option<Mbuf> {
     let mut packets = ArrayVec::<Mbuf, MAX_SEGMENTS>::new();
     while !packets.is_full() {
-        let mut packet = pool.alloc()?;
-        packet.extend_from_slice(frame).ok()?;
-        packets.push(packet);
+        packets.push(packet(frame, pool)?);
     }
     Mbuf::link(&mut packets, &[0; MAX_SEGMENTS], 0);
     packets.pop()

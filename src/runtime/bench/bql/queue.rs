@@ -6,13 +6,13 @@ use crate::datapath::in_flight::{InFlight, LinkSpeed, Places, Source};
 use crate::datapath::super_packet::{CutCounters, Cutting};
 use crate::datapath::transmit::{ByteLimit, QUOTA, TxDevice, TxRoot};
 use crate::qdisc::{BandMap, Deferred, Settings, Total};
+use crate::runtime::egress::retry_interval;
 use crate::runtime::error::RuntimeError;
 use arrayvec::ArrayVec;
 use dpdk::Mbuf;
 use dpdk::clock::tsc;
 use std::slice;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// By what a train ends, and what stops a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +39,6 @@ impl Rule {
 
 /// Packets of a band.
 const LIMIT: usize = 1000;
-
-/// As the forwarder has it.
-const RETRY: Duration = Duration::from_micros(5);
 
 /// A queue with the core that sends by it.
 pub(super) struct Queue {
@@ -74,7 +71,7 @@ impl Queue {
             cores: 1,
             bypass: true,
             quota: QUOTA,
-            retry_interval: (RETRY.as_secs_f64() * dpdk::clock::tsc_hz() as f64) as u64,
+            retry_interval: retry_interval(),
             map: BandMap::default(),
         };
         let root = Arc::new(TxRoot::on_rings(settings, LIMIT, device)?);

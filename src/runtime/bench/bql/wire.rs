@@ -4,8 +4,8 @@
 use crate::datapath::buffer::TxBurst;
 use crate::datapath::transmit::ByteLimit;
 use arrayvec::ArrayVec;
-use dpdk::Mbuf;
 use dpdk::clock::tsc;
+use dpdk::{Mbuf, Mempool};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -54,6 +54,13 @@ pub(super) struct Wire {
 
 /// Where a packet carries when it was made: behind all headers.
 pub(super) const STAMP: std::ops::Range<usize> = 48..56;
+
+/// A packet with a copy of a frame. None if the pool is empty.
+pub(super) fn packet(frame: &[u8], pool: &Mempool) -> Option<Mbuf> {
+    let mut packet = pool.alloc()?;
+    packet.extend_from_slice(frame).ok()?;
+    Some(packet)
+}
 
 /// Marks a packet that has a stamp.
 pub(super) const MARK: [u8; 4] = *b"stmp";
