@@ -227,6 +227,14 @@ fn a_file_that_has_changed_is_put_in_force() {
         assert!(routes(&thruway).contains(&added));
         assert_eq!(thruway.show("queues")[1]["limit"], queues[1]["limit"]);
     }
+    // More than there is room for: what has been put in force by then is taken back.
+    let before = routes(&thruway);
+    let too_many =
+        (0..33_000).map(|n| format!("[[route]]\nprefix = '11.{}.{}.0/25'\nkind = 'blackhole'\n", n >> 8, n & 255));
+    write(&format!("{first}\n{}", too_many.collect::<String>()));
+    let refusal = client(&home.socket(), "reload").unwrap_err();
+    assert_eq!(routes(&thruway), before, "{refusal}");
+
     write(&tuned);
     thruway.client("reload");
     let queue = thruway.show("queues")[1].clone();

@@ -5,10 +5,14 @@
 
 use super::forwarder::Running;
 use super::queues;
-use crate::config::{self, Config, Neighbor, PfifoFast, Port, Qdisc, Route};
+use crate::config::{self, Config, PfifoFast, Port, Qdisc, RouteAction};
 use crate::control::backend::{Forwarder, Refusal};
 use crate::control::protocol::{BqlChange, QdiscChange};
 use crate::tables::{Origin, TableError};
+use crate::units::{MacAddr, PortId};
+use ipnet::IpNet;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Where a configuration came from.
@@ -33,13 +37,19 @@ pub(super) fn reload(running: &mut Running) -> Result<(), Refusal> {
         return Err(Refusal::new(sentence));
     }
     let changes: Vec<_> = old.ports.iter().zip(&new.ports).map(|(old, new)| port_changes(old, new)).collect();
-    let ports = (0..).map(crate::units::PortId);
+    let ports = (0..).map(PortId);
     for (id, (qdisc, _)) in ports.zip(&changes) {
         if let Some(change) = qdisc {
             queues::check_qdisc(running.egress.queues_mut(id), change)?;
         }
     }
-    tables(running, &old, &new).map_err(|error| Refusal::new(format!("{error}; what came before it is in force")))?;
+    if let Err(error) = tables(running, &old, &new) {
+        // Back to what was. There was room for that.
+        if let Err(error) = tables(running, &new, &old) {
+            log::error!("not all routes and neighbours of before could be put back: {error}");
+        }
+        return Err(Refusal::new(error.to_string()));
+    }
     for (qdisc, bql) in changes {
         qdisc.map_or(Ok(()), |change| running.change_qdisc(&change))?;
         bql.map_or(Ok(()), |change| running.change_bql(&change))?;
@@ -109,27 +119,33 @@ fn port_changes(old: &Port, new: &Port) -> (Option<QdiscChange>, Option<BqlChang
 /// since.
 fn tables(running: &mut Running, old: &Config, new: &Config) -> Result<(), TableError> {
     let tables = &mut running.tables;
-    let same = |a: &Route, b: &Route| a.prefix == b.prefix;
-    for route in old.routes.iter().filter(|old| !new.routes.iter().any(|new| same(old, new))) {
-        let known = tables.route(route.prefix);
-        if known.is_some_and(|known| known.action == Some(route.action)) {
-            tables.delete_route(route.prefix)?;
+    let (routes_before, routes) = (routes(old), routes(new));
+    for (prefix, action) in routes_before.iter().filter(|(prefix, _)| !routes.contains_key(prefix)) {
+        if tables.route(*prefix).is_some_and(|known| known.action == Some(*action)) {
+            tables.delete_route(*prefix)?;
         }
     }
-    let place = |neighbor: &Neighbor| (neighbor.address, neighbor.port);
-    for gone in old.neighbors.iter().filter(|old| !new.neighbors.iter().any(|new| place(old) == place(new))) {
-        let is_it = |known: crate::tables::NeighborEntry| {
-            (known.address, known.port, known.mac) == (gone.address, gone.port, gone.mac)
-        };
-        if tables.neighbors().any(is_it) {
-            tables.delete_neighbor(gone.address, gone.port)?;
+    let (neighbors_before, neighbors) = (neighbors(old), neighbors(new));
+    let known: HashMap<_, _> = tables.neighbors().map(|known| ((known.address, known.port), known.mac)).collect();
+    for (place, mac) in neighbors_before.iter().filter(|(place, _)| !neighbors.contains_key(place)) {
+        if known.get(place) == Some(mac) {
+            tables.delete_neighbor(place.0, place.1)?;
         }
     }
-    for neighbor in new.neighbors.iter().filter(|new| !old.neighbors.contains(new)) {
-        tables.put_neighbor(neighbor.address, (neighbor.mac, Origin::Config), neighbor.port)?;
+    for (place, mac) in neighbors.iter().filter(|(place, mac)| neighbors_before.get(place) != Some(mac)) {
+        tables.put_neighbor(place.0, (*mac, Origin::Config), place.1)?;
     }
-    for route in new.routes.iter().filter(|new| !old.routes.contains(new)) {
-        tables.put_route(route.prefix, route.action, Origin::Config)?;
+    for (prefix, action) in routes.iter().filter(|(prefix, action)| routes_before.get(prefix) != Some(action)) {
+        tables.put_route(*prefix, *action, Origin::Config)?;
     }
     Ok(())
+}
+
+/// By their prefixes: there may be hundreds of thousands.
+fn routes(config: &Config) -> HashMap<IpNet, RouteAction> {
+    config.routes.iter().map(|route| (route.prefix, route.action)).collect()
+}
+
+fn neighbors(config: &Config) -> HashMap<(IpAddr, PortId), MacAddr> {
+    config.neighbors.iter().map(|neighbor| ((neighbor.address, neighbor.port), neighbor.mac)).collect()
 }
