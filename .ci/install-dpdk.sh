@@ -5,7 +5,9 @@ set -eu
 missing=
 command -v pkg-config > /dev/null || missing="$missing pkg-config"
 pkg-config --exists libdpdk 2> /dev/null || missing="$missing dpdk dpdk-dev"
-ls /usr/lib/llvm-*/lib/libclang*.so* > /dev/null 2>&1 || missing="$missing libclang-dev"
+# Not libclang-cpp, which other packages bring and bindgen cannot use.
+found=$(find /usr/lib/llvm-*/lib/ -name 'libclang.so*' -o -name 'libclang-[0-9]*.so*' 2> /dev/null || true)
+[ -n "$found" ] || missing="$missing libclang-dev"
 [ -n "$missing" ] || exit 0
 
 echo "installing$missing"
