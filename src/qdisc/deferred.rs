@@ -2,7 +2,8 @@
 
 use std::borrow::Borrow;
 
-use super::root::{Parts, Root};
+use super::root::Root;
+use super::setup::Parts;
 
 /// What one core keeps for all its queues. Each core has its own and calls [`Deferred::turn`] once per turn of its poll loop, so
 /// that work left behind, by this core or found by it, is done.
@@ -83,7 +84,7 @@ impl Deferred {
             }
             let queue = self.retries.remove(next).queue;
             if let Some(root) = roots.get(queue) {
-                root.borrow().retry(self);
+                root.borrow().wake(self);
             }
         }
         std::mem::swap(&mut self.scheduled, &mut self.running);

@@ -17,18 +17,20 @@
 //! one try of the lock, one reservation for each band, one call of the device.
 //!
 //! What the device refuses stays in order and leaves first. The device is then taken to be full, and asked again
-//! after a while by the core that found it so, or sooner if [`Root::wake`] is called.
+//! after a while by the core that found it so: seldom, and with few packets at a time, if it gets room slowly (`pace`).
 //!
 //! The mechanism is that of Linux (net/sched/sch_generic.c, net/core/dev.c, 5.14 and later). Tests run it under loom and shuttle
 //! as it is, and show for each of its [`safeguards`] what goes wrong without it.
 
 pub mod band;
 pub mod deferred;
+mod pace;
 pub mod pfifo_fast;
 mod ring;
 pub mod root;
 pub mod run;
 pub mod safeguards;
+pub mod setup;
 pub mod statistics;
 
 #[cfg(test)]
@@ -38,8 +40,9 @@ pub use band::{Band, BandMap, Priomap};
 pub use deferred::Deferred;
 pub use pfifo_fast::{BandConsumer, BandProducer};
 pub use ring::OnRings;
-pub use root::{Parts, Root, Settings};
+pub use root::Root;
 pub use safeguards::All;
+pub use setup::{Parts, Settings};
 pub use statistics::{BandStatistics, Statistics, Total};
 
 use arrayvec::ArrayVec;

@@ -39,6 +39,30 @@ pub(super) struct Producers<I> {
     map: BandMap,
 }
 
+/// What a train may have. It gets packets as long as some of each is left, so that the last may exceed it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    pub(super) bytes: u64,
+    /// On the wire.
+    pub(super) packets: u64,
+}
+
+impl Budget {
+    /// Anything.
+    pub(super) const NONE: Self = Self { bytes: NO_LIMIT, packets: NO_LIMIT };
+
+    #[inline(always)]
+    fn is_left(&self) -> bool {
+        self.bytes > 0 && self.packets > 0
+    }
+
+    #[inline(always)]
+    fn spend(&mut self, packet: &impl Packet) {
+        self.bytes = self.bytes.saturating_sub(packet.bytes().into());
+        self.packets = self.packets.saturating_sub(packet.segments().into());
+    }
+}
+
 /// The owner's side of the bands.
 pub(super) struct Consumers<O> {
     bands: [O; Band::COUNT],
@@ -104,30 +128,30 @@ impl<O> Consumers<O> {
     }
 
     /// Appends packets to `train`, at most `most` and what there is room for; none from a band as long as a lower one has any.
-    ///
-    /// As long as some of the `budget` of bytes is left there is another, so that the last may exceed it.
     #[inline(always)]
     pub(super) fn dequeue<T: Packet, const N: usize>(
         &mut self,
         train: &mut ArrayVec<T, N>,
         most: usize,
-        mut budget: u64,
+        mut budget: Budget,
         mut taken: impl FnMut(Band, &[T]),
     ) where
         O: BandConsumer<T>,
     {
-        let length = most.min(N);
+        let (length, unlimited) = (most.min(N), (budget.bytes, budget.packets) == (NO_LIMIT, NO_LIMIT));
         for (band, queue) in Band::ALL.into_iter().zip(&mut self.bands) {
             let from = train.len();
-            if from >= length || budget == 0 {
+            if from >= length || !budget.is_left() {
                 break;
             }
-            let count = if budget == NO_LIMIT {
+            let count = if unlimited {
                 queue.dequeue(train, length - from, |_| true)
             } else {
                 queue.dequeue(train, length - from, |packet| {
-                    let left = budget > 0;
-                    budget = budget.saturating_sub(u64::from(packet.bytes()));
+                    let left = budget.is_left();
+                    if left {
+                        budget.spend(packet);
+                    }
                     left
                 })
             };

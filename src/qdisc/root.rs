@@ -7,47 +7,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use arrayvec::ArrayVec;
 use crossbeam_utils::CachePadded;
 
-use super::band::{Band, BandMap};
+use super::band::Band;
 use super::deferred::Deferred;
-use super::pfifo_fast::{BandConsumer, BandProducer, Consumers, Producers};
+use super::pace::Pace;
+use super::pfifo_fast::{Budget, Consumers, Producers};
 use super::run::{Flags, Owner, RunLock};
 use super::safeguards::{LeftBehind, Safeguards};
+use super::setup::{Parts, Settings};
 use super::statistics::{CoreCounters, Statistics, Total};
-use super::{Device, NO_LIMIT, Packet, Room};
+use super::{Device, Packet, Room};
 use crate::sync::{Atomic, Primitives};
-
-/// What a root is made of.
-pub trait Parts: 'static {
-    /// What is sent.
-    type Packet: Packet;
-    /// What takes it.
-    type Device: Device<Self::Packet>;
-    /// The producers' side of a band.
-    type Producer: BandProducer<Self::Packet>;
-    /// The owner's side of a band.
-    type Consumer: BandConsumer<Self::Packet>;
-    /// What cores synchronise by: [`Native`](crate::sync::Native) but in tests.
-    type Primitives: Primitives;
-    /// The protocol: [`All`](super::All) but in tests.
-    type Safeguards: Safeguards;
-}
-
-/// How a root is set up.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Its position in the list of queues that [`Deferred::turn`] is given.
-    pub id: usize,
-    /// How many cores have a [`Deferred`] of their own, control included.
-    pub cores: usize,
-    /// Whether packets may pass by empty bands.
-    pub bypass: bool,
-    /// Packets after which an owner gives way, at least 1. In Linux `dev_weight`, 64.
-    pub quota: usize,
-    /// Time after which a full device is tried again.
-    pub retry_interval: u64,
-    /// Which band a packet goes to.
-    pub map: BandMap,
-}
 
 /// The root of one transmit queue, shared by all cores that send to it. Packets come in groups of `N` at most.
 pub struct Root<K: Parts, const N: usize> {
@@ -65,7 +34,6 @@ pub struct Root<K: Parts, const N: usize> {
     bypass: AtomicBool,
     id: usize,
     quota: usize,
-    retry_interval: u64,
     counters: Box<[CachePadded<CoreCounters>]>,
 }
 
@@ -76,6 +44,7 @@ struct State<K: Parts, const N: usize> {
     /// The requeue list: the rest of a train that the device did not take. It leaves before anything else, in order; so it is
     /// never more than a train.
     requeued: ArrayVec<K::Packet, N>,
+    pace: Pace,
 }
 
 type RootOwner<'a, K, const N: usize> = Owner<'a, State<K, N>, <K as Parts>::Primitives, <K as Parts>::Safeguards>;
@@ -84,7 +53,8 @@ impl<K: Parts, const N: usize> Root<K, N> {
     /// A root with empty bands and a device that is taken to have room.
     pub fn new(settings: Settings, device: K::Device, bands: [(K::Producer, K::Consumer); Band::COUNT]) -> Self {
         let [(in0, out0), (in1, out1), (in2, out2)] = bands;
-        let state = State { device, bands: Consumers::new([out0, out1, out2]), requeued: ArrayVec::new() };
+        let (bands_out, pace) = (Consumers::new([out0, out1, out2]), Pace::new(settings.retry_interval));
+        let state = State { device, bands: bands_out, requeued: ArrayVec::new(), pace };
         Self {
             run: RunLock::new(state),
             bands: Producers::new([in0, in1, in2], settings.map),
@@ -94,7 +64,6 @@ impl<K: Parts, const N: usize> Root<K, N> {
             bypass: AtomicBool::new(settings.bypass),
             id: settings.id,
             quota: settings.quota.max(1),
-            retry_interval: settings.retry_interval,
             counters: (0..settings.cores).map(|_| CachePadded::default()).collect(),
         }
     }
@@ -131,15 +100,6 @@ impl<K: Parts, const N: usize> Root<K, N> {
         if let Some(mut owner) = self.run.begin() {
             owner.with(|state, flags| self.run_loop(state, &flags, core));
             self.end(owner, core);
-        }
-    }
-
-    /// To be called when the device may have room again: has the queue run if it was stopped.
-    ///
-    /// It need not be called: the core that stopped the queue does so after the retry interval.
-    pub fn wake(&self, core: &mut Deferred) {
-        if self.stopped.swap(0, Relaxed) != 0 {
-            self.schedule(core);
         }
     }
 
@@ -193,9 +153,10 @@ impl<K: Parts, const N: usize> Root<K, N> {
             let requeued = Total::of(&state.requeued);
             counters.purged.add(requeued.packets, requeued.bytes);
             state.requeued.clear();
+            state.pace.forget();
             loop {
                 let mut train = ArrayVec::<K::Packet, N>::new();
-                state.bands.dequeue(&mut train, N, NO_LIMIT, |band, taken| {
+                state.bands.dequeue(&mut train, N, Budget::NONE, |band, taken| {
                     let taken = Total::of(taken);
                     counters.bands[band as usize].purged.add(taken.packets, taken.bytes);
                 });
@@ -249,10 +210,10 @@ impl<K: Parts, const N: usize> Root<K, N> {
         busy
     }
 
-    /// The device has been left alone for a while: asks it again.
-    pub(super) fn retry(&self, core: &mut Deferred) {
-        if self.stopped.swap(0, Relaxed) != 0 {
-            self.run(core);
+    /// The device has been left alone for a while and may have room: has the queue run if it is stopped.
+    pub(super) fn wake(&self, core: &mut Deferred) {
+        if self.stopped.swap(0, Relaxed) != 0 && self.run.schedule() {
+            core.schedule(self.id);
         }
     }
 
@@ -271,14 +232,18 @@ impl<K: Parts, const N: usize> Root<K, N> {
     ) {
         self.counters(core).bypassed.add(offered.packets, offered.bytes);
         let all = owner.with(|state, flags| {
-            let room =
-                if self.is_stopped() { Room::Full } else { self.hand_over(&mut state.device, packets, offered, core) };
+            let State { device, pace, requeued, .. } = state;
+            let (room, left) = if K::Safeguards::RETEST_STOP && self.is_stopped() {
+                (Room::Full, offered)
+            } else {
+                self.hand_over(device, pace, packets, offered, core)
+            };
             if packets.is_empty() {
                 return true;
             }
             // The list was empty, or a flag had been set.
-            state.requeued.extend(packets.drain(..));
-            self.requeued(state, room, &flags, core);
+            requeued.extend(packets.drain(..));
+            self.requeued(left, room, &flags, core);
             false
         });
         if all {
@@ -313,42 +278,69 @@ impl<K: Parts, const N: usize> Root<K, N> {
                 self.blocked(flags);
                 return;
             }
-            let is_retry = !state.requeued.is_empty();
-            let offered = if is_retry {
-                Total::of(&state.requeued)
+            if !state.requeued.is_empty() {
+                if !self.offer_again(state, &mut quota, flags, core) {
+                    return;
+                }
             } else {
-                let Some(budget) = state.device.budget() else {
-                    self.stop(core, true);
+                let Some(bytes) = state.device.budget() else {
+                    self.stop(core, state.pace.shortest(), true);
                     self.blocked(flags);
                     return;
                 };
                 if self.limited.load(Relaxed) != 0 {
                     self.limited.store(0, Relaxed);
                 }
-                match self.next_train(state, flags, self.counters(core), quota, budget) {
-                    Some(offered) => offered,
-                    None => return,
-                }
-            };
-            quota = quota.saturating_sub(state.requeued.len());
-            let room = self.hand_over(&mut state.device, &mut state.requeued, offered, core);
-            if is_retry {
-                if room == Room::Full && Total::of(&state.requeued).packets == offered.packets {
-                    // It still is full. This was a look at the device, no way out of the list and back.
-                    self.blocked(flags);
+                let budget = Budget { bytes, packets: state.pace.portion() };
+                let Some(offered) = self.next_train(state, flags, self.counters(core), quota, budget) else { return };
+                quota = quota.saturating_sub(state.requeued.len());
+                let State { device, pace, requeued, .. } = state;
+                let (room, left) = self.hand_over(device, pace, requeued, offered, core);
+                if !requeued.is_empty() {
+                    self.requeued(left, room, flags, core);
                     return;
                 }
-                self.counters(core).retried.add(offered.packets, offered.bytes);
-            }
-            if !state.requeued.is_empty() {
-                self.requeued(state, room, flags, core);
-                return;
             }
             if quota == 0 {
                 self.leave_behind(K::Safeguards::ON_QUOTA, flags, core);
                 return;
             }
         }
+    }
+
+    /// Offers what was refused again: as much of it as the device is likely to have room for. Whether the owner goes on.
+    #[cold]
+    fn offer_again(
+        &self,
+        state: &mut State<K, N>,
+        quota: &mut usize,
+        flags: &Flags<'_, K::Primitives>,
+        core: &mut Deferred,
+    ) -> bool {
+        let State { device, pace, requeued, .. } = state;
+        let mut portion = pace.portion();
+        let within = |packet: &&K::Packet| {
+            let any = portion > 0;
+            portion = portion.saturating_sub(packet.segments().into());
+            any
+        };
+        let count = requeued.iter().take_while(within).count();
+        let held_back: ArrayVec<_, N> = requeued.drain(count..).collect();
+        *quota = quota.saturating_sub(count);
+        let offered = Total::of(requeued);
+        let (room, left) = self.hand_over(device, pace, requeued, offered, core);
+        requeued.extend(held_back);
+        if room == Room::Full && left.packets == offered.packets {
+            // It still is full. This was a look at the device, no way out of the list and back.
+            self.blocked(flags);
+            return false;
+        }
+        self.counters(core).retried.add(offered.packets, offered.bytes);
+        if left.packets == 0 {
+            return true;
+        }
+        self.requeued(left, room, flags, core);
+        false
     }
 
     /// Takes a train from the bands. `None`: there is none, and the owner leaves.
@@ -359,7 +351,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
         flags: &Flags<'_, K::Primitives>,
         counters: &CoreCounters,
         most: usize,
-        budget: u64,
+        budget: Budget,
     ) -> Option<Total> {
         let (mut hole_pauses, mut linger_pauses) = (K::Safeguards::HOLE_PAUSES, K::Safeguards::LINGER_PAUSES);
         let mut cleared = false;
@@ -393,6 +385,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
                 linger_pauses -= 1;
                 K::Primitives::spin_loop();
             } else {
+                state.pace.forget();
                 return None;
             }
         }
@@ -412,48 +405,50 @@ impl<K: Parts, const N: usize> Root<K, N> {
         }
     }
 
-    /// Gives a train to the device, of so many packets and bytes. What it does not take stays.
+    /// Gives a train to the device, of so many packets and bytes. What it does not take stays, and is counted.
     #[inline(always)]
     fn hand_over(
         &self,
         device: &mut K::Device,
+        pace: &mut Pace,
         train: &mut ArrayVec<K::Packet, N>,
         offered: Total,
         core: &mut Deferred,
-    ) -> Room {
+    ) -> (Room, Total) {
         let room = device.transmit(train);
         let left = if train.is_empty() { Total::default() } else { Total::of(train) };
         let counters = self.counters(core);
-        let bytes = offered.bytes - left.bytes;
-        counters.transmitted.add(offered.packets - left.packets, bytes);
-        counters.doorbells.add(u64::from(left.packets < offered.packets));
+        let (packets, bytes) = (offered.packets - left.packets, offered.bytes - left.bytes);
+        counters.transmitted.add(packets, bytes);
+        counters.doorbells.add(u64::from(packets > 0));
+        pace.took(packets);
         let limited = device.sent(bytes) == Room::Full;
         if room == Room::Full || limited {
-            self.stop(core, limited);
+            let wait = if room == Room::Full { pace.full() } else { pace.shortest() };
+            self.stop(core, wait, limited);
         }
         if device.is_busy() && self.tended.load(Relaxed) == 0 {
             self.tended.store(1, Relaxed);
             core.tend(self.id);
         }
-        room
+        (room, left)
     }
 
     /// The device takes no more, or has been given what its limit allows. It is to be asked again.
     #[cold]
-    fn stop(&self, core: &mut Deferred, limited: bool) {
+    fn stop(&self, core: &mut Deferred, wait: u64, limited: bool) {
         if limited && self.limited.swap(1, Relaxed) == 0 {
             self.counters(core).overlimits.add(1);
         }
         if self.stopped.swap(1, Relaxed) == 0 {
-            core.retry(self.id, self.retry_interval);
+            core.retry(self.id, wait);
         }
     }
 
-    /// Counts the packets on the requeue list as such, and has them sent later.
+    /// Counts packets that have come to the requeue list, and has them sent later.
     #[cold]
-    fn requeued(&self, state: &State<K, N>, room: Room, flags: &Flags<'_, K::Primitives>, core: &mut Deferred) {
-        let requeued = Total::of(&state.requeued);
-        self.counters(core).requeued.add(requeued.packets, requeued.bytes);
+    fn requeued(&self, refused: Total, room: Room, flags: &Flags<'_, K::Primitives>, core: &mut Deferred) {
+        self.counters(core).requeued.add(refused.packets, refused.bytes);
         match room {
             Room::Full => self.blocked(flags),
             Room::Left => self.leave_behind(K::Safeguards::ON_REQUEUE, flags, core),

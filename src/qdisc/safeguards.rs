@@ -44,6 +44,8 @@ pub trait Safeguards: Sealed + Send + Sync + 'static {
     const HOLES: bool = true;
     /// Whether the device is stopped is read again after MISSED was cleared.
     const REREAD_STOP: bool = true;
+    /// Whether the device is stopped is read again under the run lock by who passes by.
+    const RETEST_STOP: bool = true;
     /// DRAINING is set when the device is stopped.
     const DRAIN_ON_STOP: bool = true;
     /// DRAINING is set after MISSED was cleared, not before.

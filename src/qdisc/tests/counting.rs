@@ -115,16 +115,39 @@ fn what_a_reset_frees_counts_in_its_band() {
     let (mut core, mut control) = (Deferred::new(0, 1), Deferred::new(1, 1));
     device.0.lock().unwrap().answers.push_back(FULL);
     root.give(&mut core, &mut best_effort(0..1));
-    for class in [0x10, 0, 0x08] {
-        root.give(&mut core, &mut [Item { sender: 0, number: 1, class }].into_iter().collect());
+    // Of each band another number, so that none can stand for another.
+    for (class, count) in [(0x10, 1), (0, 2), (0x08, 4)] {
+        root.give(&mut core, &mut (1..=count).map(|number| Item { sender: 0, number, class }).collect());
     }
-    assert_eq!(root.statistics().bands.map(|band| band.backlog), [total(1..2); 3]);
+    let waiting = [total(1..2), total(1..3), total(1..5)];
+    assert_eq!(root.statistics().bands.map(|band| band.backlog), waiting);
     root.deactivate();
     assert!(root.reset(&mut control));
     let statistics = root.statistics();
-    assert_eq!(statistics.bands.map(|band| band.backlog), [Total::default(); 3]);
+    assert_eq!(statistics.bands.map(|band| band.queued), waiting);
+    assert_eq!(statistics.bands.map(|band| (band.sent, band.backlog)), [(Total::default(), Total::default()); 3]);
     assert_eq!(statistics.backlog, Total::default());
-    assert_eq!(statistics.purged, Total { packets: 4, bytes: 60 + 3 * 61 });
+    let all = waiting
+        .iter()
+        .fold(total(0..1), |all, band| Total { packets: all.packets + band.packets, bytes: all.bytes + band.bytes });
+    assert_eq!(statistics.purged, all);
+}
+
+#[test]
+fn what_a_full_band_drops_counts_as_all_that_it_would_have_become() {
+    let (root, device) = root(true, 2, 64);
+    let mut core = Deferred::new(0, 1);
+    device.0.lock().unwrap().answers.push_back(FULL);
+    root.give(&mut core, &mut best_effort(0..1));
+    // Three places are asked for and there are two: what stays is to be segmented into three.
+    let number = 2 * SEGMENTED as u16;
+    let mut group: ArrayVec<_, 8> = best_effort(1..3);
+    group.extend(best_effort(number..number + 1));
+    root.give(&mut core, &mut group);
+    assert_eq!(group.len(), 1);
+    let statistics = root.statistics();
+    assert_eq!((statistics.dropped, statistics.bands.map(|band| band.dropped)), (3, [0, 3, 0]));
+    assert_eq!(statistics.bands[1].queued, total(1..3));
 }
 
 /// Things that happen.

@@ -286,6 +286,10 @@ pub(super) struct Wire {
     pub(super) answers: VecDeque<Answer>,
     /// Nothing may be sent any more.
     pub(super) cut: bool,
+    /// It is to be looked after.
+    pub(super) busy: bool,
+    /// How often it has been.
+    pub(super) looks: usize,
 }
 
 /// A device that answers as told, and then takes everything.
@@ -301,6 +305,14 @@ impl<T: Borrow<Item> + Send> Device<T> for Script {
         wire.sent.extend(train.drain(..count).map(|packet| *packet.borrow()));
         wire.trains.push(count);
         room
+    }
+
+    fn is_busy(&self) -> bool {
+        self.0.lock().unwrap().busy
+    }
+
+    fn tend(&mut self) {
+        self.0.lock().unwrap().looks += 1;
     }
 }
 

@@ -8,6 +8,7 @@ mod order;
 mod ring;
 mod scenarios;
 mod several;
+mod slow;
 mod stage;
 mod taken_down;
 mod without;

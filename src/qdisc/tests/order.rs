@@ -73,23 +73,25 @@ fn refused_packets_leave_first_as_a_train_then_the_bands_in_strict_priority() {
 }
 
 #[test]
-fn a_full_device_is_tried_by_the_core_that_found_it_so_once_in_an_interval() {
+fn a_full_device_is_tried_by_the_core_that_found_it_so_a_little_later_each_time() {
     let (root, device) = root(8, 64);
     let roots = [root.clone()];
     let (mut core, mut other) = (Deferred::new(0, 1), Deferred::new(1, 1));
     device.0.lock().unwrap().answers.extend([FULL; 3]);
     core.turn(|| u64::MAX - 50, &roots);
     send(&root, &mut core, &[(1, 1)]);
-    for time in 0..3 * INTERVAL {
+    // Each wait is an eighth longer than the one before.
+    let tries = [100, 100 + 112, 100 + 112 + 126];
+    for time in 0..tries[2] {
         let now = (u64::MAX - 50).wrapping_add(time);
         core.turn(|| now, &roots);
         other.turn(|| now, &roots);
-        // Asked at first, and after each interval; the run follows the wake in the same turn.
-        let asked = 1 + time / INTERVAL;
-        assert_eq!(device.0.lock().unwrap().trains.len() as u64, asked, "after {time}");
+        // Asked at first, and after each wait; the run follows in the same turn.
+        let asked = 1 + tries.iter().filter(|at| **at <= time).count();
+        assert_eq!(device.0.lock().unwrap().trains.len(), asked, "after {time}");
         assert!(root.is_stopped() && !core.is_idle() && other.is_idle());
     }
-    core.turn(|| (u64::MAX - 50).wrapping_add(3 * INTERVAL), &roots);
+    core.turn(|| (u64::MAX - 50).wrapping_add(tries[2]), &roots);
     assert_eq!(sent(&device), [1]);
     assert!(!root.is_stopped() && core.is_idle());
 }
@@ -125,7 +127,7 @@ fn each_time_the_device_is_found_full_the_wait_begins_anew() {
     assert_eq!(device.0.lock().unwrap().trains.len(), 2);
     core.turn(|| INTERVAL, &roots);
     assert_eq!(device.0.lock().unwrap().trains.len(), 2, "half of the interval has passed");
-    core.turn(|| INTERVAL / 2 + INTERVAL, &roots);
+    core.turn(|| INTERVAL / 2 + INTERVAL + INTERVAL / 8, &roots);
     assert_eq!(sent(&device), [1]);
 }
 

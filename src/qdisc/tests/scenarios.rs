@@ -10,6 +10,7 @@ use super::without::{
     HOLE, NO_BYPASS, NoMissed, NoSecondTry, Patient, RequeueNothing, SHORT_HOLE, SLIP, SLIP_BUSY, SLIP_QUOTA,
     SLIP_STOP, Whole,
 };
+use crate::qdisc::safeguards::Safeguards;
 use crate::qdisc::{All, Deferred};
 use crate::sync::model::{Loom, Model};
 
@@ -119,6 +120,26 @@ fn s22_a_stopped_device_is_not_run_over_and_over() {
     })
     .unwrap();
     assert!(*most.lock().unwrap() >= 1, "cores did meet");
+}
+
+/// Two cores have a packet each for an empty queue, whose device stops with the first. No time passes, so that nobody is to ask it
+/// again, although nothing is queued when the second looks and when it has the lock.
+pub(super) fn stopped_by_another<S: Safeguards>() -> Result<(), String> {
+    explore(2, || {
+        let (root, device) = root::<Loom, S, Plain>(2, 2, 2, true, 64, Happenings::default());
+        device.0.lock().unwrap().answers.push_back(LAST);
+        let other = root.clone();
+        let end = Loom::spawn(move || produce(&other, &mut Deferred::new(1, 1), 1, 0..1, 1));
+        produce(&root, &mut Deferred::new(0, 1), 0, 0..1, 1);
+        end();
+        assert!(device.0.lock().unwrap().trains == [1], "ASKED: a stopped device");
+        assert_eq!(root.statistics().backlog.packets, 1, "STUCK");
+    })
+}
+
+#[test]
+fn a_device_that_another_core_has_just_stopped_is_not_asked_by_who_passes_by() {
+    stopped_by_another::<Whole>().unwrap();
 }
 
 #[test]

@@ -84,9 +84,9 @@ fn a_device_that_was_woken_and_is_full_again_is_left_alone_for_the_whole_interva
     send(&roots[0], &mut other, 1);
     other.turn(|| 120, &roots);
     assert!(other.is_idle());
-    core.turn(|| 159, &roots);
+    core.turn(|| 60 + 111, &roots);
     assert_eq!(asked(&devices), [2]);
-    core.turn(|| 160, &roots);
+    core.turn(|| 60 + 112, &roots);
     assert_eq!(asked(&devices), [4], "the list, then the band");
 }
 
@@ -116,4 +116,49 @@ fn the_clock_is_asked_only_if_there_is_something_to_do() {
     let mut was_asked = false;
     core.turn(|| u64::from(std::mem::replace(&mut was_asked, true)), &roots);
     assert!(was_asked);
+}
+
+/// Turns of a core, more than after which busy devices are looked after.
+fn many_turns(core: &mut Deferred, roots: &[Arc<TestRoot>]) {
+    (0..200).for_each(|_| core.turn(|| 0, roots));
+}
+
+#[test]
+fn a_busy_device_is_looked_after_until_it_is_not_and_again_when_it_is_busy_again() {
+    let (roots, devices) = roots([100; 2]);
+    let (mut core, mut other) = (Deferred::new(0, 2), Deferred::new(1, 2));
+    for round in 0..3 {
+        devices.iter().for_each(|device| device.0.lock().unwrap().busy = true);
+        send(&roots[0], &mut core, round);
+        // It is looked after by the core that found it busy, and by no other.
+        send(&roots[0], &mut other, round);
+        let looks = |core: &mut Deferred| {
+            let before = devices[0].0.lock().unwrap().looks;
+            many_turns(core, &roots);
+            devices[0].0.lock().unwrap().looks - before
+        };
+        assert!(looks(&mut other) == 0 && looks(&mut core) > 0, "round {round}");
+        assert!(looks(&mut core) > 0, "as long as it is busy");
+        devices[0].0.lock().unwrap().busy = false;
+        assert_eq!(looks(&mut core), 1, "once more");
+        assert_eq!(looks(&mut core), 0);
+    }
+    assert_eq!(devices[1].0.lock().unwrap().looks, 0);
+}
+
+#[test]
+fn a_busy_device_that_cannot_be_looked_after_now_is_looked_after_later() {
+    let (roots, devices) = roots([100]);
+    let mut core = Deferred::new(0, 1);
+    devices[0].0.lock().unwrap().busy = true;
+    send(&roots[0], &mut core, 0);
+    answer(&devices, FULL);
+    send(&roots[0], &mut core, 1);
+    // A packet waits: whoever sends looks after it.
+    many_turns(&mut core, &roots);
+    assert_eq!(devices[0].0.lock().unwrap().looks, 0);
+    core.turn(|| 100, &roots);
+    assert_eq!(devices[0].0.lock().unwrap().sent.len(), 2);
+    many_turns(&mut core, &roots);
+    assert!(devices[0].0.lock().unwrap().looks > 0, "it has been kept on the list");
 }

@@ -1,5 +1,6 @@
 //! The protocol with steps left out, and what goes wrong then.
 
+use super::scenarios::stopped_by_another;
 use super::stage::{BUSY, FULL, ONE, Orderings, Scene, TWO, fails, passes};
 use crate::qdisc::safeguards::sealed::Sealed;
 use crate::qdisc::safeguards::{LeftBehind, Safeguards};
@@ -33,6 +34,7 @@ protocols! {
     NoRescan(0) { RESCAN: bool = false }
     NoHoles(0) { HOLES: bool = false }
     NoReread(0) { REREAD_STOP: bool = false }
+    NoRetest(0) { RETEST_STOP: bool = false }
     NoDraining(0) { DRAIN_ON_STOP: bool = false }
     DrainFirst(0) { DRAIN_AFTER_CLEAR: bool = false }
     DrainFirstTestThenLock(0) { DRAIN_AFTER_CLEAR: bool = false, BYPASS_FROM_ZERO: bool = false }
@@ -170,4 +172,10 @@ fn s21_draining_first_is_no_cure_for_a_look_and_a_lock() {
 fn the_word_orders_what_the_owner_has() {
     fails::<Whole>(&Scene { orderings: Orderings::NoAcquire, ..TWO }, "Causality violation");
     fails::<Whole>(&Scene { orderings: Orderings::NoRelease, ..TWO }, "Causality violation");
+}
+
+#[test]
+fn without_testing_again_under_the_lock_who_passes_by_asks_a_device_that_has_just_stopped() {
+    let fault = stopped_by_another::<NoRetest>().unwrap_err();
+    assert!(fault.starts_with("ASKED"), "{fault}");
 }
