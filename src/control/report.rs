@@ -83,7 +83,7 @@ pub struct PortTx {
     pub packets: u64,
     /// Their bytes, without the frame check sequence.
     pub bytes: u64,
-    /// Packets given up before the device took them.
+    /// Packets given up before the device took them: by a full queue, or as the port was down or went down.
     pub dropped: u64,
     /// Packets the device failed to send.
     pub errors: u64,

@@ -13,6 +13,8 @@ pub struct PortCounters {
     pub rx_packets: Counter,
     /// Their bytes, Ethernet header included, frame check sequence not.
     pub rx_bytes: Counter,
+    /// Packets that were to be sent by it while it was down; dropped as [`DropReason::PortDown`].
+    pub tx_down: Counter,
 }
 
 /// How many buckets [`WorkerCounters::burst_histogram`] has.

@@ -15,7 +15,6 @@ pub struct Outputs<T: TxBurst> {
     ports: Box<[Output<T>]>,
     core: Deferred,
     roots: Arc<[Arc<TxRoot<T>>]>,
-    turns: u32,
 }
 
 /// A worker's way to one port.
@@ -39,9 +38,6 @@ pub struct Direct<T> {
 
 /// How often a queue is looked after since it was last sent by: for longer than a device takes.
 const LOOKS: u8 = 64;
-
-/// Turns between two looks.
-const LOOK_EVERY: u32 = 64;
 
 /// What is counted for a transmit queue without a qdisc.
 #[derive(Debug, Default)]
@@ -94,7 +90,7 @@ impl<T: TxBurst> Outputs<T> {
     /// One way for each port, in order of port. `roots` is the list of all roots that there are; the worker, whose number
     /// is `slot`, runs those that it has promised to.
     pub fn new(ports: Box<[Output<T>]>, slot: usize, roots: Arc<[Arc<TxRoot<T>>]>) -> Self {
-        Self { ports, core: Deferred::new(slot, roots.len()), roots, turns: 0 }
+        Self { ports, core: Deferred::new(slot, roots.len()), roots }
     }
 
     /// Without a qdisc: one queue for each port, in order of port.
@@ -120,7 +116,10 @@ impl<T: TxBurst> Outputs<T> {
                 }
             }
             Output::Direct(direct) => direct.send(packets, offered, counters),
-            Output::Down => discard(packets, DropReason::PortDown, counters),
+            Output::Down => {
+                counters.port(port).tx_down.add(offered.packets);
+                discard(packets, DropReason::PortDown, counters);
+            }
         }
     }
 
@@ -129,8 +128,7 @@ impl<T: TxBurst> Outputs<T> {
     #[inline(always)]
     pub fn turn(&mut self, clock: impl FnOnce() -> u64) {
         self.core.turn(clock, &self.roots);
-        self.turns = self.turns.wrapping_add(1);
-        if self.turns.is_multiple_of(LOOK_EVERY) {
+        if self.core.tends() {
             self.look_after();
         }
     }

@@ -22,7 +22,7 @@ pub struct Deferred {
     turns: u32,
 }
 
-/// How many turns a device is left alone for: a few microseconds of an idle core.
+/// How many turns busy devices are left alone for: a few microseconds of an idle core.
 const TEND_EVERY: u32 = 64;
 
 /// A queue whose device this core has found full.
@@ -55,9 +55,15 @@ impl Deferred {
             self.run_list(clock(), roots);
         }
         self.turns = self.turns.wrapping_add(1);
-        if self.turns.is_multiple_of(TEND_EVERY) && !self.tended.is_empty() {
+        if self.tends() && !self.tended.is_empty() {
             self.tend_all(roots);
         }
+    }
+
+    /// Whether the last turn was one of those in which busy devices are looked after; for whoever has more of them.
+    #[inline(always)]
+    pub fn tends(&self) -> bool {
+        self.turns.is_multiple_of(TEND_EVERY)
     }
 
     /// Whether nothing is scheduled and no device is waited for.

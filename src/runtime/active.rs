@@ -27,6 +27,9 @@ pub(super) struct ActivePort {
     pub tx_descriptors: u16,
     /// Whether the device cuts any super-packet.
     pub cuts: bool,
+    /// Whether workers have its queues, or are to have them. One that is up and not in service was not wholly taken up or down,
+    /// which can be tried again.
+    pub in_service: bool,
 }
 
 /// Drivers that cut packets in software, which Thruway does as well.
@@ -56,6 +59,7 @@ impl ActivePort {
             mac,
             tx_descriptors,
             cuts,
+            in_service: true,
         }
     }
 

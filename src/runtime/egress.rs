@@ -200,30 +200,42 @@ impl Egress {
         self.queued(port).for_each(|root| root.deactivate());
     }
 
-    /// The last: frees what waits, counts it, and gives the transmit queues back. No worker has the port any more.
-    pub fn purge(&mut self, port: PortId) {
-        let roots: Vec<_> = self.queued(port).cloned().collect();
-        for root in roots {
+    /// The last: frees what waits, counts it, and gives the transmit queues back. No worker has the port any more. Can be done
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// The number of a queue that is held by a worker which has died or hangs. The others have been given back.
+    pub fn purge(&mut self, port: PortId) -> Result<(), usize> {
+        let mut outcome = Ok(());
+        for (number, queue) in self.ports[port.index()].queues.iter().enumerate() {
+            let Queue::Queued(Queued { root, .. }) = queue else { continue };
             let before = root.statistics().purged.packets;
             // A worker that still has it on its list may be looking at it.
-            soon(|| root.reset(&mut self.core).then_some(()));
+            let emptied = soon(|| root.reset(&mut self.core).then_some(()));
             self.dropped.drops(DropReason::PortDown).add(root.statistics().purged.packets - before);
-            drop(soon(|| root.with_device(|device| device.take())));
+            let taken = emptied.and_then(|()| soon(|| root.with_device(TxDevice::take)));
+            match taken {
+                Some(queue) => drop(queue),
+                None => outcome = outcome.and(Err(number)),
+            }
         }
+        outcome
     }
 
     /// Gives a port's queues their devices again and lets them send.
-    pub fn activate(&mut self, port: PortId, active: &ActivePort) -> Result<(), PortError> {
-        let senders = (0..).zip(&self.ports[port.index()].queues).filter_map(|(number, queue)| match queue {
-            Queue::Queued(queued) => {
-                let sender = sender(active, number, self.leads, &queued.cut);
-                Some(sender.map(|sender| (queued.root.clone(), sender)))
-            }
-            Queue::Direct(..) => None,
-        });
-        for (root, queue) in senders.collect::<Result<Vec<_>, _>>()? {
-            let mut queue = Some(queue);
-            soon(|| root.with_device(|device| queue.take().map(|queue| device.put(queue))));
+    ///
+    /// # Errors
+    ///
+    /// If a device cannot be had or given; queues before it send.
+    pub fn activate(&mut self, port: PortId, name: &str, active: &ActivePort) -> Result<(), RuntimeError> {
+        for (number, queue) in self.ports[port.index()].queues.iter().enumerate() {
+            let Queue::Queued(queued) = queue else { continue };
+            let failed = |source| RuntimeError::Port { name: name.to_owned(), source };
+            let mut sender = Some(sender(active, number as u16, self.leads, &queued.cut).map_err(failed)?);
+            let root = &queued.root;
+            soon(|| root.with_device(|device| sender.take().map(|sender| device.put(sender))))
+                .ok_or_else(|| RuntimeError::QueueHeld { name: name.to_owned(), queue: number })?;
             root.activate(&mut self.core);
         }
         self.core.turn(dpdk::clock::tsc, &self.roots);

@@ -108,6 +108,16 @@ pub enum RuntimeError {
     /// The demonstration's packets do not add up.
     #[error("{0}")]
     Demo(String),
+    /// A transmit queue cannot be had from those who send by it.
+    #[error(
+        "port {name}: transmit queue {queue} is held by a worker that does not end its turn: try again, or restart"
+    )]
+    QueueHeld {
+        /// The port's name.
+        name: String,
+        /// The queue's number.
+        queue: usize,
+    },
     /// A worker thread died of a defect.
     #[error("the worker on core {0} died: this is a defect, please report the messages before this one")]
     WorkerDied(CoreId),

@@ -43,20 +43,22 @@ impl Running {
     /// is left is dropped.
     pub fn stop(&mut self) {
         let started = Instant::now();
-        match self.workers.drain() {
-            Ok(()) => {
-                // A train that is on its way to the device counts nowhere for a moment: a second look is needed.
-                let mut empty = 0;
-                while empty < 2 && started.elapsed() < DRAIN {
-                    std::thread::sleep(Duration::from_millis(1));
-                    empty = if self.egress.backlog() == 0 { empty + 1 } else { 0 };
-                }
-            }
-            Err(error) => log::error!("{error}"),
+        if let Err(error) = self.workers.drain() {
+            log::error!("{error}");
+        }
+        // A train that is on its way to the device counts nowhere for a moment: a second look is needed.
+        let mut empty = 0;
+        while empty < 2 && started.elapsed() < DRAIN {
+            std::thread::sleep(Duration::from_millis(1));
+            empty = if self.egress.backlog() == 0 { empty + 1 } else { 0 };
         }
         self.port_ids().for_each(|port| self.egress.deactivate(port));
         self.workers.stop();
-        self.port_ids().for_each(|port| self.egress.purge(port));
+        for port in self.port_ids() {
+            if let Err(queue) = self.egress.purge(port) {
+                log::error!("{}", RuntimeError::QueueHeld { name: self.port_name(port), queue });
+            }
+        }
     }
 
     /// The ports, by their numbers.
@@ -93,17 +95,19 @@ impl Running {
         (received, self.egress.sum(port, |statistics| statistics.transmitted.packets))
     }
 
-    /// Takes a port down: nothing comes in or goes out by it any more, and what waits to go out is dropped.
+    /// Takes a port down: nothing comes in or goes out by it any more, and what waits to go out is dropped. Each step is taken
+    /// even if one before has failed; the port is out of service in any case, and it can be tried again.
     fn take_down(&mut self, port: PortId) -> Result<(), RuntimeError> {
+        let (name, active) = (&self.config.ports[port.index()].name, &mut self.ports[port.index()]);
+        active.in_service = false;
         self.egress.deactivate(port);
-        self.workers.visit(|_, worker| {
+        let left = self.workers.visit(|_, worker| {
             drop(worker.take_port(port));
             Ok(())
-        })?;
-        self.egress.purge(port);
-        let name = &self.config.ports[port.index()].name;
-        let active = &mut self.ports[port.index()];
-        active.stop().map_err(|source| RuntimeError::Port { name: name.clone(), source })?;
+        });
+        let purged = self.egress.purge(port).map_err(|queue| RuntimeError::QueueHeld { name: name.clone(), queue });
+        let stopped = active.stop().map_err(|source| RuntimeError::Port { name: name.clone(), source });
+        left.and(purged).and(stopped)?;
         log::info!("port {name}: down");
         Ok(())
     }
@@ -114,6 +118,7 @@ impl Running {
         let failed = |source| RuntimeError::Port { name: config.name.clone(), source };
         active.start().map_err(failed)?;
         log::info!("port {}: up", config.name);
+        active.in_service = true;
         self.hand_out(port).inspect_err(|_| {
             if let Err(error) = self.take_down(port) {
                 log::error!("{error}");
@@ -125,7 +130,7 @@ impl Running {
     fn hand_out(&mut self, port: PortId) -> Result<(), RuntimeError> {
         let (config, active) = (&self.config.ports[port.index()], &self.ports[port.index()]);
         let failed = |source| RuntimeError::Port { name: config.name.clone(), source };
-        self.egress.activate(port, active).map_err(failed)?;
+        self.egress.activate(port, &config.name, active)?;
         let (egress, all) = (&self.egress, &self.config);
         self.workers.visit(|number, worker| {
             let inputs = workers::inputs(all, active, port, all.runtime.worker_cores[number])?;
@@ -185,7 +190,7 @@ impl Forwarder for Running {
                 driver: active.info.driver.clone(),
                 mac: active.mac,
                 mtu: port.mtu,
-                admin: if active.is_up() { Admin::Up } else { Admin::Down },
+                admin: if active.in_service { Admin::Up } else { Admin::Down },
                 link: LinkReport { up: link.up, speed_mbps: link.speed_mbps.unwrap_or(0) },
                 addresses: port.addresses.clone(),
                 rx: PortRx {
@@ -198,7 +203,8 @@ impl Forwarder for Running {
                 tx: PortTx {
                     packets: self.egress.sum(id, |statistics| statistics.transmitted.packets),
                     bytes: self.egress.sum(id, |statistics| statistics.transmitted.bytes),
-                    dropped: self.egress.sum(id, |statistics| statistics.dropped + statistics.purged.packets),
+                    dropped: self.egress.sum(id, |statistics| statistics.dropped + statistics.purged.packets)
+                        + self.port_sum(id, |counters| &counters.tx_down),
                     errors: stats.tx_errors,
                 },
                 tx_completion: self.egress.completion(id),
@@ -374,10 +380,11 @@ impl Forwarder for Running {
 
     fn set_port(&mut self, name: &str, admin: Admin) -> Result<(), Refusal> {
         let port = self.find_port(name)?;
-        let outcome = match (admin, self.ports[port.index()].is_up()) {
-            (Admin::Up, false) => self.take_up(port),
-            (Admin::Down, true) => self.take_down(port),
-            (Admin::Up, true) | (Admin::Down, false) => Ok(()),
+        let active = &self.ports[port.index()];
+        let outcome = match admin {
+            Admin::Up if !active.in_service => self.take_up(port),
+            Admin::Down if active.in_service || active.is_up() => self.take_down(port),
+            Admin::Up | Admin::Down => Ok(()),
         };
         outcome.map_err(|error| Refusal::new(error.to_string()))
     }

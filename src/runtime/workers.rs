@@ -88,28 +88,23 @@ impl Workers {
     ///
     /// # Errors
     ///
-    /// If a worker has died, or `change` fails; those after it are as they were.
+    /// The first, if workers have died or `change` fails; the others are visited all the same.
     pub fn visit(
         &self,
         mut change: impl FnMut(usize, &mut PortWorker) -> Result<(), RuntimeError>,
     ) -> Result<(), RuntimeError> {
+        let mut outcome = Ok(());
         for (number, thread) in self.threads.iter().enumerate() {
-            thread.give(Order::Wait);
-            let mut worker = thread.from.recv().map_err(|_| RuntimeError::WorkerDied(thread.core))?;
-            let outcome = change(number, &mut worker);
-            thread.give(self.order);
-            // Before it is sent, so that the worker finds it.
-            thread.to.send(worker).map_err(|_| RuntimeError::WorkerDied(thread.core))?;
-            outcome?;
+            outcome = outcome.and(thread.visit(self.order, |worker| change(number, worker)));
         }
-        Ok(())
+        outcome
     }
 
     /// From now on nothing is received; what waits in the qdiscs is sent.
     ///
     /// # Errors
     ///
-    /// If a worker has died.
+    /// If a worker has died; the others drain.
     pub fn drain(&mut self) -> Result<(), RuntimeError> {
         self.order = Order::Drain;
         self.visit(|_, _| Ok(()))
@@ -156,8 +151,46 @@ impl Thread {
         Ok(Self { core, order, from, to, handle })
     }
 
+    /// Has the worker in, changes it and sends it back to do as `order` says; also if `change` panics.
+    fn visit(
+        &self,
+        order: Order,
+        change: impl FnOnce(&mut PortWorker) -> Result<(), RuntimeError>,
+    ) -> Result<(), RuntimeError> {
+        self.give(Order::Wait);
+        let worker = self.from.recv().map_err(|_| RuntimeError::WorkerDied(self.core))?;
+        let mut visitor = Visitor { thread: self, worker: Some(worker), order };
+        let outcome = visitor.worker.as_mut().map_or(Ok(()), change);
+        outcome.and(visitor.leave())
+    }
+
     fn give(&self, order: Order) {
         self.order.store(order as u8, Relaxed);
+    }
+}
+
+/// A worker that is away from its thread, and goes back in any case.
+struct Visitor<'a> {
+    thread: &'a Thread,
+    /// None once it has gone back.
+    worker: Option<PortWorker>,
+    order: Order,
+}
+
+impl Visitor<'_> {
+    /// Sends it back.
+    fn leave(&mut self) -> Result<(), RuntimeError> {
+        let Some(worker) = self.worker.take() else { return Ok(()) };
+        // Before it is sent, so that the worker finds it.
+        self.thread.give(self.order);
+        self.thread.to.send(worker).map_err(|_| RuntimeError::WorkerDied(self.thread.core))
+    }
+}
+
+impl Drop for Visitor<'_> {
+    fn drop(&mut self) {
+        // Whoever looks for dead workers finds that it cannot go back.
+        let _ = self.leave();
     }
 }
 
