@@ -160,3 +160,101 @@ fn merge<B: Lead, const N: usize>(packets: &mut ArrayVec<B, N>, common: u32) {
         B::link(packets, leaders, may_be_cut);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datapath::buffer::PacketBuf;
+    use crate::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
+    use crate::packet::ChecksumStatus;
+    use crate::packet::checksum::Sum;
+    use crate::segment::transport_checksum_is_good;
+    use crate::units::CoreId;
+
+    /// TCP with so much payload, identification 7, sequence number 1000, PSH and ACK.
+    fn frame(ipv4: bool, payload: usize) -> Vec<u8> {
+        let mut frame = vec![2; 12];
+        let tcp_len = ((20 + payload) as u16).to_be_bytes();
+        if ipv4 {
+            frame.extend([8, 0, 0x45, 0]);
+            frame.extend(((40 + payload) as u16).to_be_bytes());
+            frame.extend([0, 7, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 2, 198, 51, 100, 2]);
+            let sum = Sum::of(&frame[14..34]).checksum();
+            frame[24..26].copy_from_slice(&sum.to_bytes());
+        } else {
+            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, tcp_len[0], tcp_len[1], 6, 64]);
+            frame.extend([0x20; 32]);
+        }
+        frame.extend([0, 80, 1, 1, 0, 0, 3, 0xe8, 0, 0, 0, 1, 0x50, 0x18, 1, 1, 0, 0, 0, 0]);
+        frame.extend((0..payload).map(|at| (at % 251) as u8));
+        frame
+    }
+
+    /// Receives all, at most 32 at once; gives the packets on the wire, the counts, the largest burst, and what was counted.
+    fn receive(pool: MemoryPool, packets: Vec<MemoryPacket>) -> (Vec<Vec<u8>>, usize, Arc<WorkerCounters>) {
+        let counters = Arc::new(WorkerCounters::new(CoreId(0), 1));
+        let mut finishing = Finishing::new(pool, PortId(0), counters.clone());
+        let mut queue = MemoryQueue::new(100);
+        queue.packets.extend(packets);
+        let (mut wire, mut sum) = (Vec::new(), 0);
+        loop {
+            let mut burst = Burst::new();
+            let count = finishing.receive(&mut queue, &mut burst, 32, 1514);
+            if count == 0 {
+                return (wire, sum, counters);
+            }
+            assert!(burst.len() <= 32);
+            sum += count;
+            for packet in burst {
+                assert!(packet.wire_packets() <= MAX_SEGMENTS as u32);
+                let mut parts = ArrayVec::<_, 64>::new();
+                assert!(packet.take_apart(&mut parts).is_none());
+                wire.extend(parts.iter().map(MemoryPacket::frame));
+            }
+        }
+    }
+
+    #[test]
+    fn a_burst_of_long_packets_comes_out_whole_and_in_order_over_several_receptions() {
+        for ipv4 in [true, false] {
+            let pool = MemoryPool::default();
+            let long = frame(ipv4, 45 * 1000 - 1);
+            let header = long.len() - 44_999;
+            let (first, rest) = long.split_at(header);
+            let packets =
+                (0..20).map(|_| pool.chain(first, rest, ChecksumStatus::Unknown).left_to_be_cut(1000)).collect();
+            let (wire, count, counters) = receive(pool.clone(), packets);
+            assert_eq!((wire.len(), count, counters.total_drops()), (900, 900, 0));
+            for (i, part) in wire.iter().enumerate() {
+                let i = i % 45;
+                assert_eq!(part[header..], rest[i * 1000..(i * 1000 + 1000).min(44_999)]);
+                assert!(transport_checksum_is_good(part));
+                let sequence = u32::from_be_bytes(part[header - 16..header - 12].try_into().unwrap());
+                assert_eq!(sequence, 1000 + 1000 * i as u32);
+                assert_eq!(part[header - 7], if i == 44 { 0x18 } else { 0x10 }, "PSH is the last one's");
+                if ipv4 {
+                    assert_eq!(u16::from_be_bytes([part[18], part[19]]), 7 + i as u16);
+                    assert_eq!(Sum::of(&part[14..34]).checksum().get(), 0);
+                }
+            }
+            assert_eq!(pool.outstanding(), 0);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_cut_is_dropped_and_counted_as_on_the_wire() {
+        let pool = MemoryPool::default();
+        let good = frame(true, 3000);
+        let (mut options, mut broken) = (good.clone(), good.clone());
+        options[14] = 0x46;
+        broken[24] ^= 1;
+        let wrong = |frame: &[u8]| pool.packet(frame).left_to_be_cut(1000);
+        let packets = vec![wrong(&options), pool.packet(&[9; 60]), wrong(&broken), wrong(&good)];
+        let (wire, count, counters) = receive(pool.with_at_most(3), packets);
+        assert_eq!(wire, [vec![9; 60]], "what is behind and before them goes on");
+        let drops = [DropReason::Uncuttable, DropReason::BadChecksum, DropReason::NoBuffers];
+        assert_eq!(drops.map(|reason| counters.drops(reason).get()), [1, 1, 3]);
+        assert_eq!((count, counters.port(PortId(0)).rx_bytes.get()), (6, 2 * 3054 + 3 * 1054));
+        assert_eq!(pool.outstanding(), 0);
+    }
+}
