@@ -144,6 +144,15 @@ impl Mbuf {
         }
     }
 
+    /// Whether the checksum of TCP or UDP is not in the packet, whose data are right nevertheless: its sender, on the other side of
+    /// a virtual device, left it to its own device to complete.
+    #[inline(always)]
+    #[must_use]
+    pub fn transport_checksum_is_left_out(&self) -> bool {
+        let both = dpdk_sys::SHIM_MBUF_RX_L4_CKSUM_BAD | dpdk_sys::SHIM_MBUF_RX_L4_CKSUM_GOOD;
+        self.ol_flags() & dpdk_sys::SHIM_MBUF_RX_L4_CKSUM_MASK == both
+    }
+
     /// The hash that the device computed over the packet's addresses and ports, if it did.
     #[inline(always)]
     #[must_use]

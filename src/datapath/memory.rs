@@ -2,22 +2,36 @@
 
 use super::buffer::{Burst, Lengths, PacketBuf, READABLE, RxBurst, TxBurst};
 use super::super_packet::Lead;
+use crate::drop_reason::DropReason;
 use crate::packet::ChecksumStatus;
 use crate::queue::Item;
-use crate::segment::{Frame, TransportChecksum};
+use crate::segment::{Checksum, Cut, Frame, TransportChecksum};
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Makes packets and knows how many of them have not been freed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct MemoryPool {
     outstanding: Arc<AtomicUsize>,
+    most: usize,
+}
+
+impl Default for MemoryPool {
+    fn default() -> Self {
+        Self { outstanding: Arc::default(), most: usize::MAX }
+    }
 }
 
 impl MemoryPool {
+    /// The same pool, for those who may make packets only while there are less than `most`.
+    pub fn with_at_most(&self, most: usize) -> Self {
+        Self { most, ..self.clone() }
+    }
+
     /// A packet with a copy of `frame`.
     pub fn packet(&self, frame: &[u8]) -> MemoryPacket {
         self.chain(frame, &[], ChecksumStatus::Unknown)
@@ -41,6 +55,7 @@ impl MemoryPool {
             segment_len: first.len(),
             rest: rest.to_vec(),
             checksum,
+            unfinished: None,
             followers: Vec::new(),
             pool: self.clone(),
         }))
@@ -63,6 +78,7 @@ struct Content {
     segment_len: usize,
     rest: Vec<u8>,
     checksum: ChecksumStatus,
+    unfinished: Option<u16>,
     followers: Vec<MemoryPacket>,
     pool: MemoryPool,
 }
@@ -76,6 +92,12 @@ unsafe impl Item for MemoryPacket {
 }
 
 impl MemoryPacket {
+    /// The packet as one that its sender left to a device to be cut into parts with so much payload.
+    pub fn left_to_be_cut(mut self, size: u16) -> Self {
+        self.0.unfinished = Some(size);
+        self
+    }
+
     /// The frame, all segments.
     pub fn frame(&self) -> Vec<u8> {
         [self.segment(), &self.0.rest].concat()
@@ -127,9 +149,43 @@ unsafe impl PacketBuf for MemoryPacket {
 }
 
 impl Lead for MemoryPacket {
+    type Pool = MemoryPool;
+
+    fn unfinished(&self) -> Option<u16> {
+        self.0.unfinished
+    }
+
+    fn cut<const N: usize>(
+        &self,
+        pool: &MemoryPool,
+        cut: &Cut,
+        parts: Range<usize>,
+        out: &mut ArrayVec<Self, N>,
+    ) -> Result<(), DropReason> {
+        if pool.outstanding() + parts.len() > pool.most || parts.len() > out.remaining_capacity() {
+            return Err(DropReason::NoBuffers);
+        }
+        let (before, whole) = (out.len(), MemoryPacket::frame(self));
+        for part in parts {
+            let mut frame = whole[..usize::from(cut.header_len())].to_vec();
+            frame.extend(&whole[cut.payload(part)]);
+            if !cut.make(part, &mut frame, Checksum::Full) {
+                out.truncate(before);
+                return Err(DropReason::Uncuttable);
+            }
+            out.push(pool.packet(&frame));
+        }
+        Ok(())
+    }
+
     fn frame(&self) -> Frame<'_> {
         let transport_checksum = TransportChecksum::Unproven;
-        Frame { first_segment: self.segment(), frame_len: self.lengths().frame(), transport_checksum, is_merged: false }
+        Frame {
+            first_segment: self.segment(),
+            frame_len: self.lengths().frame(),
+            transport_checksum,
+            is_merged: !self.0.followers.is_empty(),
+        }
     }
 
     fn link<const N: usize>(burst: &mut ArrayVec<Self, N>, leaders: &[u8], _may_be_cut: u64) {

@@ -6,7 +6,7 @@
 //! [`worker`] is one thread's share of it: the queues it polls and the queues it sends to.
 //!
 //! Behind a qdisc a queue is a [`transmit::TxDevice`], which limits what is [`in_flight`]. Packets that go as one are a
-//! [`super_packet`].
+//! [`super_packet`]; what a sender left to its device is [`unfinished`].
 
 mod batch;
 pub mod buffer;
@@ -18,6 +18,7 @@ pub mod pipeline;
 pub mod snapshot;
 pub mod super_packet;
 pub mod transmit;
+pub mod unfinished;
 pub mod worker;
 
 pub use batch::Isa;

@@ -5,13 +5,36 @@
 //! from [`Merging`] to [`Cutting`]; between the two, only the leader is looked at and changed.
 
 use super::buffer::{BURST, Burst, PacketBuf, RxBurst, TxBurst};
+use super::unfinished::Finishing;
 use crate::counter::Counter;
-use crate::segment::{self, Frame, MAX_SEGMENTS};
+use crate::drop_reason::DropReason;
+use crate::segment::{self, Cut, Frame, MAX_SEGMENTS};
 use arrayvec::ArrayVec;
+use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A packet that can lead others.
 pub trait Lead: PacketBuf {
+    /// Where buffers for packets come from.
+    type Pool: Debug;
+
+    /// Of a packet that its sender left to its device to finish ([`super::unfinished`]): with how much payload at most in each that it
+    /// is to be cut into. None for a packet as they are on the wire.
+    fn unfinished(&self) -> Option<u16>;
+
+    /// Appends those parts of the packet to `out`, each a packet of its own with all checksums; the packet stays as it is.
+    ///
+    /// # Errors
+    /// Why they are not there: nothing is appended then.
+    fn cut<const N: usize>(
+        &self,
+        pool: &Self::Pool,
+        cut: &Cut,
+        parts: Range<usize>,
+        out: &mut ArrayVec<Self, N>,
+    ) -> Result<(), DropReason>;
+
     /// What there is to know of the packet before it is merged with others.
     fn frame(&self) -> Frame<'_>;
 
@@ -31,15 +54,24 @@ pub trait Lead: PacketBuf {
 
 /// A receive queue whose packets are merged, if so wished.
 #[derive(Debug)]
-pub struct Merging<R> {
+pub struct Merging<R: RxBurst<Buf: Lead>> {
     queue: R,
-    common: Option<u32>,
+    merger: Option<Box<Merger<R::Buf>>>,
 }
 
-impl<R> Merging<R> {
-    /// Packets are merged if `common` says up to which length every port sends frames.
-    pub fn new(queue: R, common: Option<u32>) -> Self {
-        Self { queue, common }
+/// How packets are merged.
+#[derive(Debug)]
+pub struct Merger<B: Lead> {
+    /// Up to which length every port sends frames.
+    pub common: u32,
+    /// Packets that a device hands over merged are cut first.
+    pub finishing: Finishing<B>,
+}
+
+impl<R: RxBurst<Buf: Lead>> Merging<R> {
+    /// Packets are merged if there is a merger.
+    pub fn new(queue: R, merger: Option<Merger<R::Buf>>) -> Self {
+        Self { queue, merger: merger.map(Box::new) }
     }
 }
 
@@ -51,13 +83,10 @@ where
 
     #[inline(always)]
     fn receive(&mut self, burst: &mut Burst<R::Buf>, most: usize) -> usize {
-        let count = self.queue.receive(burst, most);
-        if let Some(common) = self.common
-            && count > 1
-        {
-            aside(|| merge(burst, common));
+        match &mut self.merger {
+            None => self.queue.receive(burst, most),
+            Some(merger) => aside(|| merger.receive(&mut self.queue, burst, most)),
         }
-        count
     }
 }
 
@@ -65,6 +94,17 @@ where
 #[cold]
 fn aside<R>(call: impl FnOnce() -> R) -> R {
     call()
+}
+
+impl<B: Lead> Merger<B> {
+    #[inline(never)]
+    fn receive<R: RxBurst<Buf = B>>(&mut self, queue: &mut R, burst: &mut Burst<B>, most: usize) -> usize {
+        let count = self.finishing.receive(queue, burst, most, self.common);
+        if burst.len() > 1 {
+            merge(burst, self.common);
+        }
+        count
+    }
 }
 
 #[inline(never)]

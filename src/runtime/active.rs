@@ -104,7 +104,12 @@ impl ActivePort {
     /// The pool that it takes its packets from.
     pub fn pool(&self) -> PoolReport {
         let report = |pool: &Mempool| PoolReport { buffers: pool.capacity().into(), in_use: pool.in_use().into() };
-        self.setup.rx_pools.first().map_or_else(PoolReport::default, report)
+        self.rx_pool().map_or_else(PoolReport::default, report)
+    }
+
+    /// The pool itself.
+    pub fn rx_pool(&self) -> Option<&Mempool> {
+        self.setup.rx_pools.first()
     }
 
     /// Stops the port.

@@ -2,12 +2,14 @@
 
 use crate::datapath::buffer::{Burst, Held, Lengths, PacketBuf, RxBurst, TxBurst};
 use crate::datapath::super_packet::{Cutting, Lead, Merging};
+use crate::drop_reason::DropReason;
 use crate::packet::ChecksumStatus;
 use crate::queue::Item;
-use crate::segment::{Frame, TransportChecksum, Tso};
+use crate::segment::{Checksum, Cut, Frame, TransportChecksum, Tso};
 use arrayvec::ArrayVec;
-use dpdk::segmentation::{Request, Work};
-use dpdk::{Mbuf, RxQueue, TxQueue};
+use dpdk::segmentation::{CutError, Request, Work};
+use dpdk::{Mbuf, Mempool, RxQueue, TxQueue};
+use std::ops::Range;
 
 // SAFETY: an mbuf is laid out as the pointer to DPDK's structure, which is aligned to the smallest cache line there is
 // (RTE_CACHE_LINE_MIN_SIZE), 64 bytes.
@@ -69,6 +71,34 @@ unsafe impl PacketBuf for Mbuf {
 }
 
 impl Lead for Mbuf {
+    type Pool = Mempool;
+
+    #[inline(always)]
+    fn unfinished(&self) -> Option<u16> {
+        match self.merged_segment_size() {
+            Some(0) => None,
+            None if self.transport_checksum_is_left_out() => Some(u16::MAX),
+            size => size,
+        }
+    }
+
+    fn cut<const N: usize>(
+        &self,
+        pool: &Mempool,
+        cut: &Cut,
+        parts: Range<usize>,
+        out: &mut ArrayVec<Self, N>,
+    ) -> Result<(), DropReason> {
+        let make = |part, frame: &mut [u8]| cut.make(part, frame, Checksum::Full);
+        Mbuf::cut(self, pool, cut.header_len(), parts, |part| cut.payload(part), out, make).map_err(|error| match error
+        {
+            CutError::NoBuffers(_) => DropReason::NoBuffers,
+            // A buffer is as long as the longest frame of any port.
+            CutError::NoRoom(_) => DropReason::TooBig,
+            CutError::TooShort | CutError::Header(_) => DropReason::Uncuttable,
+        })
+    }
+
     #[inline(always)]
     fn frame(&self) -> Frame<'_> {
         Frame {
@@ -76,9 +106,10 @@ impl Lead for Mbuf {
             frame_len: self.pkt_len(),
             transport_checksum: match self.transport_checksum() {
                 dpdk::ChecksumStatus::Good => TransportChecksum::Good,
-                dpdk::ChecksumStatus::Unknown | dpdk::ChecksumStatus::Bad => TransportChecksum::Unproven,
+                dpdk::ChecksumStatus::Unknown => TransportChecksum::Unproven,
+                dpdk::ChecksumStatus::Bad => TransportChecksum::Bad,
             },
-            is_merged: self.merged_segment_size().is_some(),
+            is_merged: self.merged_segment_size().is_some() || self.is_list(),
         }
     }
 

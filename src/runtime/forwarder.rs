@@ -133,7 +133,7 @@ impl Running {
         self.egress.activate(port, &config.name, active)?;
         let (egress, all) = (&self.egress, &self.config);
         self.workers.visit(|number, worker| {
-            let inputs = workers::inputs(all, active, port, all.runtime.worker_cores[number])?;
+            let inputs = workers::inputs(all, active, port, &self.workers.counters[number])?;
             worker.give_port(port, inputs, egress.output(active, port, number).map_err(failed)?);
             Ok(())
         })

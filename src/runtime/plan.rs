@@ -12,6 +12,9 @@ pub(super) const CACHE: u32 = 512;
 /// Buffers that a driver may keep for itself, per port.
 const DRIVER_RESERVE: u32 = 512;
 
+/// Buffers of a burst of packets that wait to be cut: each as long as an IP packet can be, in the smallest buffers.
+const UNCUT: u32 = BURST as u32 * 65_535_u32.div_ceil(2048);
+
 /// Bytes in front of a frame in its buffer.
 const HEADROOM: u32 = 128;
 
@@ -53,17 +56,18 @@ impl PoolPlan {
         // Each place may be taken by a super-packet.
         let merged = if config.ports.iter().any(|port| port.gro) { MAX_SEGMENTS as u32 } else { 1 };
         let waiting = waiting * merged;
+        let uncut = sum(|port| if port.gro { u32::from(port.rx_queues) * UNCUT } else { 0 });
         let workers = config.runtime.worker_cores.len() as u32;
         // A pool's cache holds up to half as much again; the control thread has one as well.
-        let (per_thread, in_flight) = (CACHE + CACHE / 2, 2 * BURST as u32);
+        let (per_thread, in_flight) = (CACHE + CACHE / 2, 2 * BURST as u32 * merged);
         let held = (workers + 1) * per_thread + workers * in_flight;
         let reserve = config.ports.len() as u32 * DRIVER_RESERVE + extra;
-        let count = rx + tx + waiting + held + reserve;
+        let count = rx + tx + waiting + held + uncut + reserve;
         let mtu = config.ports.iter().map(|port| port.mtu).max().unwrap_or(1500);
         let data_room = (HEADROOM + u32::from(mtu) + FRAME_OVERHEAD).next_multiple_of(64).max(2048 + HEADROOM);
         let of_merged = if merged > 1 { format!(" (super-packets of {merged})") } else { String::new() };
         let arithmetic = format!(
-            "{rx} receive descriptors + {tx} transmit descriptors + {waiting} in qdiscs{of_merged} + {held} held by the workers ({workers}) and control + \
+            "{rx} receive descriptors + {tx} transmit descriptors + {waiting} in qdiscs{of_merged} + {uncut} to be cut + {held} held by the workers ({workers}) and control + \
              {reserve} in drivers = {count} buffers of {} bytes = {} MiB",
             data_room + BUFFER_OVERHEAD,
             (u64::from(count) * u64::from(data_room + BUFFER_OVERHEAD)).div_ceil(MIB),

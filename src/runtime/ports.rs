@@ -45,6 +45,11 @@ fn second_rings(port: &crate::config::Port, driver: &str) -> u32 {
     if driver == "net_vmxnet3" { u32::from(port.rx_queues) * u32::from(port.rx_descriptors) } else { 0 }
 }
 
+/// Drivers whose super-packets are the sender's own, never cut yet. Hardware that merges what came in cut (LRO) is not asked to:
+/// where one packet ended and what its header was is lost, and a forwarder has to give on what came in. Linux turns LRO off where it
+/// forwards.
+const HAND_OVER_WHAT_WAS_SENT: [&str; 2] = ["net_virtio", "net_virtio_user"];
+
 /// Configures and starts every port on its device.
 pub(super) fn start(config: &Config, pools: &Pools, devices: Vec<Port>) -> Result<Vec<ActivePort>, RuntimeError> {
     let mut ports = Vec::new();
@@ -63,6 +68,7 @@ pub(super) fn start(config: &Config, pools: &Pools, devices: Vec<Port>) -> Resul
             // What is known to be right may be cut by a device, which makes checksums anew.
             rx_tcp_checksum: port.gro,
             tx_cutting: gro,
+            rx_merging: port.gro && HAND_OVER_WHAT_WAS_SENT.contains(&info.driver.as_str()),
             ..PortConfig::new(rx_pools.unwrap_or_default(), port.tx_queues)
         };
         let running = device.configure_and_start(&setup).map_err(failed)?;

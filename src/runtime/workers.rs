@@ -9,7 +9,8 @@ use crate::datapath::Isa;
 use crate::datapath::counters::WorkerCounters;
 use crate::datapath::pipeline::Ingress;
 use crate::datapath::snapshot::{ETHERNET_HEADER, Snapshot};
-use crate::datapath::super_packet::Merging;
+use crate::datapath::super_packet::{Merger, Merging};
+use crate::datapath::unfinished::Finishing;
 use crate::datapath::worker::{Input, Worker};
 use crate::units::{CoreId, PortId};
 use arc_swap::ArcSwap;
@@ -64,12 +65,12 @@ impl Workers {
     ) -> Result<Self, RuntimeError> {
         let mut workers = Self { threads: Vec::new(), order: Order::Forward, counters: Vec::new() };
         for (number, &core) in config.runtime.worker_cores.iter().enumerate() {
+            let counters = Arc::new(WorkerCounters::new(core, ports.len()));
             let mut all = Vec::new();
             for (id, active) in (0..).map(PortId).zip(ports) {
-                all.extend(inputs(config, active, id, core)?);
+                all.extend(inputs(config, active, id, &counters)?);
             }
             let outputs = egress.outputs(config, ports, number)?;
-            let counters = Arc::new(WorkerCounters::new(core, ports.len()));
             workers.counters.push(counters.clone());
             let tables = tables.clone();
             let thread = Thread::start(core, move || Worker::new(all, outputs, tables, counters, isa))?;
@@ -215,22 +216,23 @@ fn serve(mut worker: PortWorker, order: &AtomicU8, home: &Sender<PortWorker>, ba
     }
 }
 
-/// The receive queues of a port that a core polls.
+/// The receive queues of a port that a worker polls, which counts in `counters`.
 pub(super) fn inputs(
     config: &Config,
     active: &ActivePort,
     id: PortId,
-    core: CoreId,
+    counters: &Arc<WorkerCounters>,
 ) -> Result<Vec<Input<PortRx>>, RuntimeError> {
     let port = &config.ports[id.index()];
     let ingress = Ingress { port: id, mac: active.mac };
     let common = config.ports.iter().map(|port| ETHERNET_HEADER + u32::from(port.mtu)).min();
     let common = common.filter(|_| port.gro);
-    let polled = (0..).zip(&port.queue_cores).filter(|(_, polled_by)| **polled_by == core);
+    let polled = (0..).zip(&port.queue_cores).filter(|(_, polled_by)| **polled_by == counters.core);
     let input = |(queue, _)| {
         let queue = active.take_rx_queue(queue);
         let queue = queue.map_err(|source| RuntimeError::Port { name: port.name.clone(), source })?;
-        Ok(Input { ingress, queue: Merging::new(queue, common) })
+        let merger = |(common, pool)| Merger { common, finishing: Finishing::new(pool, id, counters.clone()) };
+        Ok(Input { ingress, queue: Merging::new(queue, common.zip(active.rx_pool().cloned()).map(merger)) })
     };
     polled.map(input).collect()
 }

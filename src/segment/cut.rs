@@ -1,7 +1,7 @@
 //! Cutting a packet that came in merged, with one header for all, into packets for the wire.
 
 use super::headers::{self, Headers, Kind, L3, Transport, Version, addresses, flag, put, tcp, u16_at, u32_at, udp};
-use crate::packet::checksum::{Sum, pseudo_header};
+use crate::packet::checksum::{Sum, header_is_good, pseudo_header};
 use crate::packet::ipv4::{self, protocol};
 use crate::packet::ipv6;
 use std::ops::Range;
@@ -58,6 +58,14 @@ impl Cut {
             return Err(NotCut::SizeZero);
         }
         Ok(Self { headers, header_len, payload_len: end.saturating_sub(header_len), size: usize::from(size) })
+    }
+
+    /// Whether the IPv4 header's checksum is right; true for IPv6. `first_segment` is what this was made of.
+    pub fn header_checksum_is_good(&self, first_segment: &[u8]) -> bool {
+        match self.headers.version {
+            Version::V4 => first_segment.get(L3..).and_then(<[u8]>::first_chunk).is_some_and(header_is_good),
+            Version::V6 => true,
+        }
     }
 
     /// Length of all headers, which each part begins with.

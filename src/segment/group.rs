@@ -57,8 +57,10 @@ pub struct Frame<'a> {
 pub enum TransportChecksum {
     /// It is right, says the device or [`super::transport_checksum_is_good`].
     Good,
-    /// It is wrong, or nobody looked.
+    /// Nobody looked.
     Unproven,
+    /// It is wrong.
+    Bad,
 }
 
 /// What becomes of each packet of a burst.

@@ -12,7 +12,8 @@ use thruway::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
 use thruway::datapath::output::Outputs;
 use thruway::datapath::pipeline::Ingress;
 use thruway::datapath::snapshot::Snapshot;
-use thruway::datapath::super_packet::{CutCounters, Cutting, Merging};
+use thruway::datapath::super_packet::{CutCounters, Cutting, Merger, Merging};
+use thruway::datapath::unfinished::Finishing;
 use thruway::datapath::worker::{Input, Worker};
 use thruway::drop_reason::DropReason;
 use thruway::packet::ChecksumStatus;
@@ -265,14 +266,17 @@ fn run(
     }
     let ports = || (0..router.ports.len() as u16).map(PortId);
     let common = router.ports.iter().map(|port| u32::from(port.mtu) + 14).min().unwrap();
+    let counters = Arc::new(WorkerCounters::new(CoreId(0), router.ports.len()));
     let input = |(port, script): (PortId, _)| Input {
         ingress: Ingress { port, mac: router.ports[port.index()].mac },
-        queue: Merging::new(Script(script), merge.then_some(common)),
+        queue: Merging::new(
+            Script(script),
+            merge.then(|| Merger { common, finishing: Finishing::new(pool.clone(), port, counters.clone()) }),
+        ),
     };
     let inputs = ports().zip(scripts).map(input).collect();
     let cut = Arc::new(CutCounters::default());
     let outputs = Outputs::direct(ports().map(|_| Cutting::new(MemoryQueue::new(room), merge, cut.clone())));
-    let counters = Arc::new(WorkerCounters::new(CoreId(0), router.ports.len()));
     let mut worker = Worker::new(inputs, outputs, tables.clone(), counters.clone(), isa);
     for arrival in arrivals {
         assert_eq!(worker.turn(|| 0), arrival.burst.len());

@@ -15,6 +15,9 @@ pub const ETHERNET_MTU: u16 = 1500;
 /// Bytes of a frame beyond its MTU when the device does not say: Ethernet header and checksum.
 const FRAME_OVERHEAD: u32 = dpdk_sys::RTE_ETHER_HDR_LEN + dpdk_sys::RTE_ETHER_CRC_LEN;
 
+/// The longest frame that merging can make: an IP packet has at most 65535 bytes.
+const LONGEST_MERGED: u32 = dpdk_sys::RTE_ETHER_HDR_LEN + 65_535;
+
 /// What a port is to be.
 #[derive(Clone, Debug)]
 pub struct PortConfig {
@@ -42,6 +45,8 @@ pub struct PortConfig {
     pub rx_tcp_checksum: bool,
     /// Whether the device is to cut TCP packets ([`crate::segmentation`]) when it can.
     pub tx_cutting: bool,
+    /// Whether the device may hand over TCP packets merged ([`crate::Mbuf::merged_segment_size`]) when it can.
+    pub rx_merging: bool,
 }
 
 impl PortConfig {
@@ -62,6 +67,7 @@ impl PortConfig {
             tx_segments: false,
             rx_tcp_checksum: false,
             tx_cutting: false,
+            rx_merging: false,
         }
     }
 }
@@ -89,6 +95,8 @@ pub struct Applied {
     pub rx_tcp_checksum: bool,
     /// Whether the device cuts TCP packets: asked for and offered, with the checksums and the chains that belong to it.
     pub tx_cutting: bool,
+    /// Whether the device may hand over TCP packets merged: asked for and offered.
+    pub rx_merging: bool,
     /// Whether the port receives frames for any MAC address.
     pub promiscuous: bool,
     /// The MAC address.
@@ -112,6 +120,11 @@ pub(super) fn apply(port: &Port, config: &PortConfig) -> Result<Applied, PortErr
     if config.rx_tcp_checksum {
         rx_offloads = rx_offloads.union(offered_rx.intersection(RxOffloads::TCP_CHECKSUM));
     }
+    let rx_merging = config.rx_merging && offered_rx.contains(RxOffloads::TCP_MERGING);
+    if rx_merging {
+        // What is merged does not fit one buffer.
+        rx_offloads = rx_offloads.union(RxOffloads::TCP_MERGING).union(offered_rx.intersection(RxOffloads::SCATTER));
+    }
     if scatter {
         rx_offloads = rx_offloads.union(RxOffloads::SCATTER);
     }
@@ -131,6 +144,10 @@ pub(super) fn apply(port: &Port, config: &PortConfig) -> Result<Applied, PortErr
     let mut conf: dpdk_sys::rte_eth_conf = unsafe { std::mem::zeroed() };
     conf.rxmode.mtu = u32::from(config.mtu);
     conf.rxmode.offloads = rx_offloads.0;
+    if rx_merging {
+        // 0, where the device has no bound, is DPDK's choice.
+        conf.rxmode.max_lro_pkt_size = info.max_lro_pkt_size.min(LONGEST_MERGED);
+    }
     conf.txmode.offloads = tx_offloads.0;
     if rss != RssTypes::NONE {
         conf.rxmode.mq_mode = dpdk_sys::RTE_ETH_MQ_RX_RSS;
@@ -153,6 +170,7 @@ pub(super) fn apply(port: &Port, config: &PortConfig) -> Result<Applied, PortErr
         rx_checksum: rx_offloads.contains(RxOffloads::IPV4_CHECKSUM),
         rx_tcp_checksum: rx_offloads.contains(RxOffloads::TCP_CHECKSUM),
         tx_cutting,
+        rx_merging,
         tx_segments: tx_offloads.contains(TxOffloads::MULTI_SEGMENT),
         promiscuous: false,
         mac,
