@@ -110,7 +110,6 @@ impl<B: Lead> Finishing<B> {
 
 /// Parts of a packet, behind those that have gone, and whether they are the last; none if more could go as one than there is room
 /// for, unless it `must` be.
-#[expect(clippy::type_complexity, reason = "used once, right here")]
 fn cut_some<B: Lead>(
     packet: &B,
     size: u16,
