@@ -86,6 +86,7 @@ pub mod drop_reason;
 pub mod fib;
 pub mod generate;
 pub mod packet;
+pub mod police;
 pub mod qdisc;
 pub mod queue;
 #[cfg(feature = "dpdk")]

@@ -6,7 +6,7 @@
 //! [`worker`] is one thread's share of it: the queues it polls and the queues it sends to.
 //!
 //! Behind a qdisc a queue is a [`transmit::TxDevice`], which limits what is [`in_flight`]. Packets that go as one are a
-//! [`super_packet`].
+//! [`super_packet`]. Where there are policers, [`policing`] has a burst meet them.
 
 mod batch;
 pub mod buffer;
@@ -15,6 +15,7 @@ pub mod in_flight;
 pub mod memory;
 pub mod output;
 pub mod pipeline;
+pub mod policing;
 pub mod snapshot;
 pub mod super_packet;
 pub mod transmit;

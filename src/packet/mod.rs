@@ -7,6 +7,7 @@
 //! the *packet* is the IP packet in it.
 
 pub mod checksum;
+pub mod dscp;
 pub mod ethernet;
 mod examine;
 mod flow;
