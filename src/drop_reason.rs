@@ -78,6 +78,8 @@ drop_reasons! {
     TooBig => "too_big",
     /// The next hop's MAC address is not known.
     NeighborUnresolved => "neighbor_unresolved",
+    /// A policer said so; if it stands where packets come in, before they were routed.
+    Policed => "policed",
     /// The port it would leave by is down, or went down while it waited.
     PortDown => "port_down",
     /// The qdisc's band was full.

@@ -76,6 +76,7 @@
 //! off them.
 
 pub mod bql;
+pub mod classify;
 pub mod cli;
 pub mod config;
 pub mod control;

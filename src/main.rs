@@ -25,6 +25,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Neighbor(command) => cli::neighbor(cli.socket(), command),
         Command::Qdisc(command) => cli::qdisc(cli.socket(), command),
         Command::Bql(command) => cli::bql(cli.socket(), command),
+        Command::Police(command) => cli::police(cli.socket(), command),
         Command::Port(command) => cli::port(cli.socket(), command),
         Command::Reload => cli::reload(cli.socket()),
         Command::Completions { shell } => cli::completions(*shell),

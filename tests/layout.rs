@@ -14,7 +14,7 @@ use std::path::Path;
 /// Layers from the ground up. A module names only its own layer and those below.
 const LAYERS: [&[&str]; 4] = [
     &["units", "drop_reason", "counter", "sync"],
-    &["queue", "qdisc", "bql", "police", "packet", "segment", "fib", "neighbor"],
+    &["queue", "qdisc", "bql", "police", "packet", "classify", "segment", "fib", "neighbor"],
     &["datapath", "tables", "generate", "stats", "trace", "config"],
     &["control", "cli", "top", "kernel", "runtime"],
 ];
@@ -29,6 +29,7 @@ const PURE: &[&str] = &[
     "bql",
     "police",
     "packet",
+    "classify",
     "segment",
     "fib",
     "neighbor",

@@ -12,6 +12,8 @@ mod changes;
 mod merged;
 #[path = "pipeline/networks.rs"]
 mod networks;
+#[path = "pipeline/policers.rs"]
+mod policers;
 #[path = "pipeline/qdiscs.rs"]
 mod qdiscs;
 #[path = "pipeline/rig.rs"]
@@ -113,6 +115,7 @@ fn every_reason_is_raised() {
     let arrivals = [Arrival { port: 0, burst: vec![Received::whole(good)] }];
     raised.extend(compare(&ROUTER, &TABLES, &arrivals, 0, Isa::Scalar).into_keys());
     raised.extend(qdiscs::reasons());
+    raised.extend(policers::reasons().into_keys());
     for reason in DropReason::ALL {
         assert!(raised.contains(reason.name()), "nothing raises {}", reason.name());
     }

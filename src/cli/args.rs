@@ -95,10 +95,14 @@ pub enum Command {
     /// Tune byte limits while they work
     #[command(subcommand)]
     Bql(BqlCommand),
+    /// Add, change or remove policers while they work
+    #[command(subcommand)]
+    Police(PoliceCommand),
     /// Take ports up or down
     #[command(subcommand)]
     Port(PortCommand),
-    /// Have the daemon read its configuration file again: routes, neighbours, the limit and bypass of qdiscs, byte limits
+    /// Have the daemon read its configuration file again: routes, neighbours, policers, the limit and bypass of qdiscs,
+    /// byte limits
     Reload,
     /// Print a shell's completions of this command line
     Completions {
@@ -284,7 +288,7 @@ pub struct CheckArgs {
 /// Arguments of `thruway show`.
 #[derive(Clone, Debug, Args)]
 pub struct ShowArgs {
-    /// ports, queues, drops, cores, routes, neighbors, version or config
+    /// ports, queues, police, drops, cores, routes, neighbors, version or config
     #[arg(value_parser = what, value_name = "WHAT")]
     pub what: What,
     /// Print JSON and nothing else; with --watch one line each time
@@ -376,6 +380,33 @@ pub enum BqlCommand {
     },
 }
 
+/// What to do with a policer.
+#[derive(Clone, Debug, Subcommand)]
+pub enum PoliceCommand {
+    /// Add a policer behind the others: NAME, then as in `tc action police`, and for which packets
+    Add {
+        /// NAME [rate R burst B] [mtu M] [peakrate R] [avrate R] [estimator INTERVAL TIME] [pkts_rate N pkts_burst N] [overhead N] [mpu N]
+        /// [linklayer ethernet|atm] [arithmetic exact|kernel] [sharing credit|exact|spinlock] [conform-exceed EXCEED[/CONFORM]]
+        /// [match [dev PORT] [ingress|egress] [src PREFIX] [dst PREFIX] [dscp N] [protocol P] [sport N[-N]] [dport N[-N]]]...;
+        /// EXCEED and CONFORM are drop, pass, dscp=N or band=N
+        #[arg(required = true, value_name = "POLICER", verbatim_doc_comment)]
+        words: Vec<String>,
+    },
+    /// Change what is given of it; `match` replaces all that it had, and 0 takes a limit away
+    Change {
+        /// NAME and what is to be changed, as for add
+        #[arg(required = true, value_name = "POLICER")]
+        words: Vec<String>,
+    },
+    /// Remove a policer: NAME
+    #[command(alias = "delete")]
+    Del {
+        /// NAME
+        #[arg(required = true, value_name = "POLICER")]
+        words: Vec<String>,
+    },
+}
+
 /// What to do with a port.
 #[derive(Clone, Debug, Subcommand)]
 pub enum PortCommand {
@@ -390,8 +421,7 @@ pub enum PortCommand {
 fn what(word: &str) -> Result<What, String> {
     What::ALL.into_iter().find(|what| what.name() == word).ok_or_else(|| {
         let names = What::ALL.map(What::name).join(", ");
-        let not_yet = if word == "police" { "not supported yet; " } else { "" };
-        format!("{not_yet}what can be shown: {names}")
+        format!("what can be shown: {names}")
     })
 }
 

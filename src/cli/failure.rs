@@ -81,7 +81,7 @@ impl Failure {
 
 /// What there is to say of a subcommand that does not exist where it stands, but that people may look for there.
 fn known_elsewhere(command: &[&str], word: &str) -> Option<String> {
-    const NO_COMMANDS: [&str; 7] = ["police", "top", "capture", "trace", "gen", "rfc2544", "doctor"];
+    const NO_COMMANDS: [&str; 6] = ["top", "capture", "trace", "gen", "rfc2544", "doctor"];
     const NO_SUITES: [&str; 1] = ["police"];
     let not_yet = |name: &str| Some(format!("not supported yet: {name}"));
     match (command, word) {
@@ -123,12 +123,11 @@ mod tests {
             (&["thruway", "route", "add"], "provided: <ROUTE>... (see thruway route add --help)"),
             (&["thruway", "frobnicate"], "'frobnicate' (see thruway --help)"),
             (&["thruway", "trace", "-c", "5"], "not supported yet: trace"),
-            (&["thruway", "-v", "police", "change", "p0"], "not supported yet: police"),
+            (&["thruway", "police", "change"], "provided: <POLICER>..."),
             #[cfg(feature = "dpdk")]
             (&["thruway", "bench", "police", "--json"], "not supported yet: bench police"),
             #[cfg(feature = "dpdk")]
             (&["thruway", "bench", "trace"], "unrecognized subcommand 'trace'"),
-            (&["thruway", "show", "police"], "not supported yet"),
             (&["thruway", "route", "list"], "see thruway show routes"),
             (&["thruway", "route", "show"], "see thruway show routes"),
             (&["thruway", "neigh", "show"], "see thruway show neighbors"),

@@ -8,6 +8,7 @@
 mod args;
 mod client;
 mod failure;
+mod police;
 mod show;
 mod table;
 mod view;
@@ -15,7 +16,8 @@ mod words;
 
 pub use args::{
     BenchArgs, BenchOutput, BenchSuite, BqlArgs, BqlCommand, CheckArgs, Cli, Color, Command, DemoArgs, ForwardArgs,
-    MeasureArgs, NeighborCommand, PortCommand, QdiscArgs, QdiscCommand, QueueArgs, RouteCommand, RunArgs, ShowArgs,
+    MeasureArgs, NeighborCommand, PoliceCommand, PortCommand, QdiscArgs, QdiscCommand, QueueArgs, RouteCommand,
+    RunArgs, ShowArgs,
 };
 pub use failure::Failure;
 
@@ -129,6 +131,14 @@ pub fn qdisc(socket: &Path, command: &QdiscCommand) -> Result<(), Failure> {
 pub fn bql(socket: &Path, command: &BqlCommand) -> Result<(), Failure> {
     let BqlCommand::Change { words } = command;
     change(socket, &Request::Bql(BqlRequest::Change(words::bql_change(words)?)))
+}
+
+/// `thruway police`: adds, changes or removes a policer.
+///
+/// # Errors
+/// As [`route`].
+pub fn police(socket: &Path, command: &PoliceCommand) -> Result<(), Failure> {
+    change(socket, &Request::Police(police::police(command)?))
 }
 
 /// `thruway port`: takes a port up or down.

@@ -4,8 +4,8 @@ use crate::cli::table::Column::{Counter, Gauge, Key, Text};
 use crate::cli::table::{Cell, Table};
 use crate::control::protocol::What;
 use crate::control::report::{
-    Admin, ConfigReport, CoreReport, DropReport, NeighborReport, NeighborState, NextHopReport, PortReport, QueueReport,
-    RouteGetReport, RouteKind, RouteReport, VersionReport,
+    Admin, ConfigReport, CoreReport, DropReport, NeighborReport, NeighborState, NextHopReport, PolicerReport,
+    PortReport, QueueReport, RouteGetReport, RouteKind, RouteReport, VersionReport,
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -33,6 +33,7 @@ impl View {
         Ok(match what {
             What::Ports => ports(&read::<Vec<PortReport>>(json)?),
             What::Queues => queues(&read::<Vec<QueueReport>>(json)?),
+            What::Police => policers(&read::<Vec<PolicerReport>>(json)?),
             What::Drops => drops(&read::<Vec<DropReport>>(json)?),
             What::Cores => cores(&read::<Vec<CoreReport>>(json)?),
             What::Routes => routes(&read::<Vec<RouteReport>>(json)?),
@@ -190,6 +191,46 @@ fn queues(queues: &[QueueReport]) -> View {
         vec![about, traffic, bands]
     };
     View { tables, text: String::new() }
+}
+
+fn policers(policers: &[PolicerReport]) -> View {
+    let mut about = Table::new([
+        (Key, "policer"),
+        (Text, "rate bytes/s"),
+        (Text, "burst bytes"),
+        (Text, "packets/s"),
+        (Text, "burst packets"),
+        (Text, "mtu"),
+        (Text, "exceed"),
+        (Text, "conform"),
+        (Text, "for"),
+    ]);
+    let mut traffic = Table::new([
+        (Key, "policer"),
+        (Counter, "packets"),
+        (Counter, "bytes"),
+        (Counter, "conformed"),
+        (Counter, "overlimits"),
+        (Counter, "dropped"),
+    ]);
+    let set = |value: Option<u64>| Cell::from(value.map_or_else(|| "-".to_owned(), |value| value.to_string()));
+    for policer in policers {
+        let rules: Vec<_> = policer.matches.iter().map(ToString::to_string).collect();
+        about.row([
+            policer.name.as_str().into(),
+            set(policer.rate),
+            set(policer.burst),
+            set(policer.pkts_rate),
+            set(policer.pkts_burst),
+            set(policer.mtu.map(u64::from)),
+            policer.exceed.to_string().into(),
+            policer.conform.to_string().into(),
+            if rules.is_empty() { "nothing".into() } else { Cell::from(rules.join(", ")) },
+        ]);
+        let counters = [policer.packets, policer.bytes, policer.conformed, policer.overlimits, policer.dropped];
+        traffic.row(std::iter::once(Cell::from(policer.name.as_str())).chain(counters.map(Cell::from)));
+    }
+    View { tables: vec![about, traffic], text: String::new() }
 }
 
 /// Reasons that have struck; the others are only counted.

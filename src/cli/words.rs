@@ -244,17 +244,17 @@ fn read_prefix(word: &str) -> Result<IpNet, Failure> {
 }
 
 /// Something that may be said once.
-struct Once<T> {
+pub(super) struct Once<T> {
     name: &'static str,
-    value: Option<T>,
+    pub value: Option<T>,
 }
 
 impl<T> Once<T> {
-    fn new(name: &'static str) -> Self {
+    pub fn new(name: &'static str) -> Self {
         Self { name, value: None }
     }
 
-    fn set(&mut self, value: T) -> Result<(), Failure> {
+    pub fn set(&mut self, value: T) -> Result<(), Failure> {
         match self.value.replace(value) {
             None => Ok(()),
             Some(_) => Err(usage(format!("{} is given twice: give it once", self.name))),
@@ -262,22 +262,23 @@ impl<T> Once<T> {
     }
 }
 
-struct Words<'a>(std::iter::Peekable<std::slice::Iter<'a, String>>);
+/// The words that are left.
+pub(super) struct Words<'a>(std::iter::Peekable<std::slice::Iter<'a, String>>);
 
 impl<'a> Words<'a> {
-    fn new(words: &'a [String]) -> Self {
+    pub fn new(words: &'a [String]) -> Self {
         Self(words.iter().peekable())
     }
 
-    fn next(&mut self) -> Option<&'a str> {
+    pub fn next(&mut self) -> Option<&'a str> {
         self.0.next().map(String::as_str)
     }
 
-    fn peek(&mut self) -> Option<&'a str> {
+    pub fn peek(&mut self) -> Option<&'a str> {
         self.0.peek().map(|word| word.as_str())
     }
 
-    fn required(&mut self, keyword: &str, wanted: &str) -> Result<&'a str, Failure> {
+    pub fn required(&mut self, keyword: &str, wanted: &str) -> Result<&'a str, Failure> {
         self.next().ok_or_else(|| usage(format!("`{keyword}` ends the command: {wanted} must follow")))
     }
 
@@ -296,7 +297,7 @@ impl<'a> Words<'a> {
         bytes.ok_or_else(|| usage(format!("`{word}` after `{keyword}` is wrong: give {wanted}")))
     }
 
-    fn value<T: FromStr>(&mut self, keyword: &str, wanted: &str) -> Result<T, Failure> {
+    pub fn value<T: FromStr>(&mut self, keyword: &str, wanted: &str) -> Result<T, Failure> {
         let word = self.required(keyword, wanted)?;
         word.parse().map_err(|_| usage(format!("`{word}` after `{keyword}` is wrong: give {wanted}")))
     }
@@ -310,7 +311,7 @@ fn not_yet(word: &str) -> Failure {
     usage(format!("`{word}` is not supported yet: leave it out"))
 }
 
-fn usage(sentence: String) -> Failure {
+pub(super) fn usage(sentence: String) -> Failure {
     Failure::Usage(sentence)
 }
 

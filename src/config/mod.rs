@@ -22,9 +22,11 @@ mod validate;
 
 pub use error::{ConfigError, ConfigErrors, Position};
 pub use file::{SIZE_MAX, load, parse, parse_bytes};
-pub(crate) use units::size;
+pub(crate) use units::{duration, ports, protocol, rate, size};
 
 use crate::bql::Limits;
+use crate::classify::Rule;
+use crate::police;
 use crate::qdisc::{BandMap, Priomap};
 use crate::units::{CoreId, MacAddr, PortId};
 use ipnet::IpNet;
@@ -51,6 +53,8 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// Static neighbours.
     pub neighbors: Vec<Neighbor>,
+    /// Policers, in the order in which packets meet them.
+    pub policers: Vec<Policer>,
 }
 
 /// `[runtime]`
@@ -214,4 +218,22 @@ pub struct Neighbor {
     pub mac: MacAddr,
     /// The port it is reached by.
     pub port: PortId,
+}
+
+/// One `[[police]]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policer {
+    /// Its name, of the same kind as a port's; no two are the same.
+    pub name: String,
+    /// Which packets conform, and what becomes of them and the others.
+    pub settings: police::Settings,
+    /// What it is to police: packets that fit any of these. None is, where there are none.
+    pub matches: Vec<Rule>,
+}
+
+/// Whether ports and policers can have this name.
+pub(crate) fn is_name(text: &str) -> bool {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let starts = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    starts && text.len() <= 32 && text.bytes().all(good) && text != "all"
 }

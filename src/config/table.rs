@@ -143,6 +143,27 @@ impl<'t> Table<'t> {
         })
     }
 
+    /// A number, or text that `parse` makes a number of. A number is as if it had been text.
+    pub(super) fn quantity<T>(
+        &self,
+        key: &str,
+        wanted: &str,
+        log: &mut Log<'_>,
+        parse: impl FnOnce(&str) -> Result<T, Complaint>,
+    ) -> Field<T> {
+        self.read(key, |label, value| {
+            let DeValue::Integer(integer) = value.get_ref() else { return parsed(label, value, wanted, log, parse) };
+            let offset = value.span().start;
+            match small(integer).filter(|number| *number >= 0).and_then(|number| parse(&number.to_string()).ok()) {
+                Some(value) => Some(At { value, offset }),
+                None => {
+                    log.error(offset, format!("{label} is out of range: {integer}"), wanted);
+                    None
+                }
+            }
+        })
+    }
+
     pub(super) fn text(&self, key: &str, wanted: &str, log: &mut Log<'_>) -> Field<&'t str> {
         self.read(key, |label, value| text(label, value, wanted, log))
     }

@@ -50,6 +50,7 @@ fn a_port_is_enough() {
         }],
         routes: vec![],
         neighbors: vec![],
+        policers: vec![],
     };
     assert_eq!(read(ONE_PORT), expected);
     assert_eq!(read(&format!("\u{feff}{}", ONE_PORT.replace('\n', "\r\n"))), expected);

@@ -3,10 +3,12 @@
 //! Every call is made on the control thread, one at a time, and must not block: while one runs no
 //! other client is served.
 
-use crate::control::protocol::{BqlChange, NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
+use crate::control::protocol::{
+    BqlChange, NeighborSelector, NeighborSpec, PolicerSelector, PolicerSpec, QdiscChange, RouteSelector, RouteSpec,
+};
 use crate::control::report::{
-    Admin, ConfigReport, CoreReport, DropReport, NeighborReport, PortReport, QueueReport, RouteGetReport, RouteReport,
-    VersionReport,
+    Admin, ConfigReport, CoreReport, DropReport, NeighborReport, PolicerReport, PortReport, QueueReport,
+    RouteGetReport, RouteReport, VersionReport,
 };
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -49,6 +51,9 @@ pub trait Forwarder {
     /// # Errors
     /// When their counters cannot be read.
     fn queues(&mut self) -> Result<Vec<QueueReport>, Refusal>;
+
+    /// Every policer, in the order in which packets meet them.
+    fn policers(&mut self) -> Vec<PolicerReport>;
 
     /// Every drop reason, also those at 0, in order of examination.
     fn drops(&mut self) -> Vec<DropReport>;
@@ -116,6 +121,24 @@ pub trait Forwarder {
     /// # Errors
     /// There is no such port or queue, it has no qdisc that could wait, or the bounds would cross.
     fn change_bql(&mut self, change: &BqlChange) -> Result<(), Refusal>;
+
+    /// Puts a policer in force, behind the others.
+    ///
+    /// # Errors
+    /// There is one of this name already, no more can be, the port is not there, or the values do not go together.
+    fn add_policer(&mut self, policer: &PolicerSpec) -> Result<(), Refusal>;
+
+    /// Changes what is given of a policer. All of it, or nothing.
+    ///
+    /// # Errors
+    /// There is no policer of this name, the port is not there, or the values do not go together then.
+    fn change_policer(&mut self, policer: &PolicerSpec) -> Result<(), Refusal>;
+
+    /// Removes a policer.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    fn remove_policer(&mut self, policer: &PolicerSelector) -> Result<(), Refusal>;
 
     /// Reads the configuration file again and puts in force what differs from what it was before. All of it, or nothing.
     ///

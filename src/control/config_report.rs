@@ -1,7 +1,8 @@
 //! The configuration in force as a report: the file's keys with every default filled in, so that
 //! what `show config` prints as TOML is a configuration again.
 
-use crate::config::{Config, Memory, Port, Qdisc, RouteAction, TxCompletion};
+use crate::config::{Config, Memory, Policer, Port, Qdisc, RouteAction, TxCompletion};
+use crate::control::police::{MatchSpec, PolicerSpec};
 use crate::units::{MacAddr, PortId};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,9 @@ pub struct ConfigReport {
     pub route: Vec<RouteConfigReport>,
     /// `[[neighbor]]`
     pub neighbor: Vec<NeighborConfigReport>,
+    /// `[[police]]`
+    #[serde(default)]
+    pub police: Vec<PolicerSpec>,
 }
 
 /// `[runtime]`, key for key.
@@ -150,6 +154,7 @@ impl From<&Config> for ConfigReport {
                     port: port_name(config, neighbor.port),
                 })
                 .collect(),
+            police: config.policers.iter().map(|policer| policer_report(config, policer)).collect(),
         }
     }
 }
@@ -187,6 +192,11 @@ fn port_report(port: &Port) -> PortConfigReport {
     }
 }
 
+fn policer_report(config: &Config, policer: &Policer) -> PolicerSpec {
+    let rules = policer.matches.iter().map(|rule| MatchSpec::of(rule, |port| port_name(config, port)));
+    PolicerSpec::of(policer.name.clone(), &policer.settings, rules.collect())
+}
+
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -210,8 +220,47 @@ fn memory_text(memory: Memory) -> String {
 mod tests {
     use super::*;
     use crate::bql::Limits;
+    use crate::classify::{Direction, Rule};
     use crate::config::{ByteLimit, Control, Neighbor, PfifoFast, Route, Runtime};
+    use crate::police::{Action, Arithmetic, EstimatorSettings, LinkLayer, Settings, Sharing};
     use crate::units::CoreId;
+
+    fn plain_policer() -> Policer {
+        let settings = Settings { rate: Some(u64::MAX), burst: Some(1), ..Settings::default() };
+        Policer { name: "plain".into(), settings, matches: vec![] }
+    }
+
+    fn full_policer() -> Policer {
+        let settings = Settings {
+            pkts_rate: Some(1000),
+            pkts_burst: Some(10),
+            avrate: Some(125_000),
+            mtu: Some(9000),
+            overhead: 24,
+            mpu: 64,
+            link_layer: LinkLayer::Atm,
+            exceed: Action::Dscp(8),
+            conform: Action::Band(2),
+            estimator: EstimatorSettings {
+                interval: Duration::from_millis(250),
+                time_constant: Duration::from_secs(4),
+            },
+            arithmetic: Arithmetic::Kernel,
+            sharing: Sharing::Spinlock,
+            ..Settings::default()
+        };
+        let rule = Rule {
+            port: Some(PortId(0)),
+            direction: Direction::Egress,
+            source: Some("10.0.0.0/8".parse().unwrap()),
+            destination: Some("10.1.0.1/32".parse().unwrap()),
+            dscp: Some(46),
+            protocol: Some(17),
+            source_ports: Some(53..=53),
+            destination_ports: Some(1024..=2047),
+        };
+        Policer { name: "full".into(), settings, matches: vec![rule, Rule::default()] }
+    }
 
     fn config() -> Config {
         Config {
@@ -256,6 +305,7 @@ mod tests {
                 mac: MacAddr([2, 0, 0, 0, 0, 2]),
                 port: PortId(0),
             }],
+            policers: vec![plain_policer(), full_policer()],
         }
     }
 
@@ -279,6 +329,15 @@ mod tests {
         );
         assert_eq!(json["route"][1], serde_json::json!({"prefix": "203.0.113.0/24", "kind": "blackhole"}));
         assert_eq!(json["neighbor"][0]["port"], "p0");
+        assert_eq!(json["police"][0]["rate"], "18446744073709551615bps");
+        let rule = serde_json::json!({
+            "port": "p0", "direction": "egress", "src": "10.0.0.0/8", "dst": "10.1.0.1/32", "dscp": 46, "protocol": 17,
+            "sport": 53, "dport": "1024-2047",
+        });
+        assert_eq!(
+            (&json["police"][1]["exceed"], &json["police"][1]["match"][0]),
+            (&serde_json::json!({"dscp": 8}), &rule)
+        );
         assert_eq!(serde_json::from_value::<ConfigReport>(json).unwrap(), report);
     }
 

@@ -6,7 +6,8 @@
 
 use crate::control::backend::{Existing, Forwarder, Refusal};
 use crate::control::protocol::{
-    BqlRequest, MAX_REQUEST, NeighborRequest, PortRequest, PortSetting, QdiscRequest, Request, RouteRequest, What,
+    BqlRequest, MAX_REQUEST, NeighborRequest, PoliceRequest, PortRequest, PortSetting, QdiscRequest, Request,
+    RouteRequest, What,
 };
 use ipnet::IpNet;
 use serde::Serialize;
@@ -240,6 +241,7 @@ fn answer(output: &mut Vec<u8>, line: &[u8], forwarder: &mut dyn Forwarder) -> O
         Request::Neighbor(request) => reply(output, neighbor(request, forwarder)),
         Request::Qdisc(QdiscRequest::Change(change)) => reply(output, forwarder.change_qdisc(&change)),
         Request::Bql(BqlRequest::Change(change)) => reply(output, forwarder.change_bql(&change)),
+        Request::Police(request) => reply(output, police(&request, forwarder)),
         Request::Reload {} => reply(output, forwarder.reload()),
         Request::Port(PortRequest::Set(PortSetting { port, admin })) => reply(output, forwarder.set_port(&port, admin)),
     }
@@ -250,6 +252,7 @@ fn show(output: &mut Vec<u8>, what: What, forwarder: &mut dyn Forwarder) {
     match what {
         What::Ports => reply(output, forwarder.ports()),
         What::Queues => reply(output, forwarder.queues()),
+        What::Police => reply(output, Ok(forwarder.policers())),
         What::Drops => reply(output, Ok(forwarder.drops())),
         What::Cores => reply(output, Ok(forwarder.cores())),
         What::Routes => reply(output, Ok(forwarder.routes(None, usize::MAX))),
@@ -273,6 +276,14 @@ fn neighbor(request: NeighborRequest, forwarder: &mut dyn Forwarder) -> Result<(
         NeighborRequest::Add(neighbor) => forwarder.set_neighbor(&neighbor, Existing::Refuse),
         NeighborRequest::Replace(neighbor) => forwarder.set_neighbor(&neighbor, Existing::Replace),
         NeighborRequest::Del(neighbor) => forwarder.remove_neighbor(&neighbor),
+    }
+}
+
+fn police(request: &PoliceRequest, forwarder: &mut dyn Forwarder) -> Result<(), Refusal> {
+    match request {
+        PoliceRequest::Add(policer) => forwarder.add_policer(policer),
+        PoliceRequest::Change(policer) => forwarder.change_policer(policer),
+        PoliceRequest::Del(policer) => forwarder.remove_policer(policer),
     }
 }
 

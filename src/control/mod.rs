@@ -9,6 +9,7 @@ pub mod backend;
 mod config_report;
 mod connection;
 mod listen;
+mod police;
 pub mod protocol;
 pub mod report;
 pub mod server;

@@ -9,6 +9,8 @@
 //! {"route":{"get":"198.51.100.7"}}
 //! {"qdisc":{"change":{"port":"p0","limit":500,"bypass":false}}}
 //! {"bql":{"change":{"port":"p0","queue":0,"limit_min":3000}}}
+//! {"police":{"add":{"name":"a","rate":"2gbit","burst":"100k","exceed":"drop","match":[{"port":"p0"}]}}}
+//! {"police":{"change":{"name":"a","rate":"3gbit"}}}
 //! {"port":{"set":{"port":"p0","admin":"down"}}}
 //! {"reload":{}}
 //! {"neighbor":{"replace":{"address":"192.0.2.2","mac":"02:00:00:00:00:02","port":"p0"}}}
@@ -17,6 +19,10 @@
 //! Unknown keys are refused: a request that is not understood whole is not carried out in part.
 
 pub use crate::bql::MAX_LIMIT;
+pub use crate::control::police::{
+    ActionSpec, ArithmeticSpec, DirectionSpec, LinkLayerSpec, MatchSpec, PoliceRequest, PolicerSelector, PolicerSpec,
+    Ports, Protocol, Rate, SharingSpec, Size, Time,
+};
 use crate::control::report::{Admin, RouteKind};
 use crate::units::MacAddr;
 use ipnet::IpNet;
@@ -45,6 +51,8 @@ pub enum Request {
     Qdisc(QdiscRequest),
     /// A change of a byte limit.
     Bql(BqlRequest),
+    /// A change of a policer.
+    Police(PoliceRequest),
     /// A change of a port.
     Port(PortRequest),
     /// The configuration file is read again: `{"reload":{}}`.
@@ -59,6 +67,8 @@ pub enum What {
     Ports,
     /// [`crate::control::report::QueueReport`] of every transmit queue.
     Queues,
+    /// [`crate::control::report::PolicerReport`] of every policer, in the order in which packets meet them.
+    Police,
     /// [`crate::control::report::DropReport`] of every reason.
     Drops,
     /// [`crate::control::report::CoreReport`] of every worker core.
@@ -311,6 +321,28 @@ pub enum BadRequest {
         /// Milliseconds asked for.
         ms: u16,
     },
+    /// A change of a policer that changes nothing.
+    #[error("nothing is to be changed of policer {name}: give what, such as rate 2gbit")]
+    NoPolicerChange {
+        /// Its name.
+        name: String,
+    },
+    /// A name that the file would not take.
+    #[error(
+        "`{name}` cannot be the name of a policer: give 1 to 32 letters, digits, `.`, `_` or `-`, the first a letter or digit"
+    )]
+    PolicerName {
+        /// The name as given.
+        name: String,
+    },
+    /// Something of a policer that does not exist.
+    #[error("policer {name}: {what}")]
+    OfPolicer {
+        /// Its name.
+        name: String,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
     /// A band without room for a packet.
     #[error("a band of 0 packets forwards nothing: give a limit from 1 to 65535")]
     NoLimit,
@@ -342,6 +374,7 @@ impl Request {
             Self::Neighbor(NeighborRequest::Del(_)) | Self::Port(_) => Ok(()),
             Self::Qdisc(QdiscRequest::Change(change)) => change.check(),
             Self::Bql(BqlRequest::Change(change)) => change.check(),
+            Self::Police(request) => request.check(),
         }
     }
 }
@@ -406,9 +439,10 @@ fn check_unicast(address: IpAddr) -> Result<(), BadRequest> {
 
 impl What {
     /// Everything that can be shown.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Ports,
         Self::Queues,
+        Self::Police,
         Self::Drops,
         Self::Cores,
         Self::Routes,
@@ -422,6 +456,7 @@ impl What {
         match self {
             Self::Ports => "ports",
             Self::Queues => "queues",
+            Self::Police => "police",
             Self::Drops => "drops",
             Self::Cores => "cores",
             Self::Routes => "routes",

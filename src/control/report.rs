@@ -12,6 +12,7 @@ use std::net::IpAddr;
 
 pub use crate::config::TxCompletion;
 pub use crate::control::config_report::ConfigReport;
+pub use crate::control::police::{ActionSpec, CorePoliced, MatchSpec, PolicerReport, PolicerSpec};
 
 /// One port: an entry of `ports[]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

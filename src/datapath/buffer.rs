@@ -41,6 +41,14 @@ pub unsafe trait PacketBuf: Item {
     /// The first segment: the whole frame unless it is chained.
     fn segment(&self) -> &[u8];
 
+    /// The same, to be changed.
+    #[inline(always)]
+    fn segment_mut(&mut self) -> &mut [u8] {
+        // SAFETY: by the trait's contract `segment()` starts at `head()`, is so long, is writable, and is nobody else's while the
+        // packet is borrowed; what was received is initialised.
+        unsafe { std::slice::from_raw_parts_mut(self.head(), self.lengths().segment().into()) }
+    }
+
     /// The packets on the wire that it stands for: itself, and those that it leads ([`super::super_packet`]).
     #[inline(always)]
     fn wire_packets(&self) -> u32 {

@@ -6,7 +6,8 @@
 //! [`worker`] is one thread's share of it: the queues it polls and the queues it sends to.
 //!
 //! Behind a qdisc a queue is a [`transmit::TxDevice`], which limits what is [`in_flight`]. Packets that go as one are a
-//! [`super_packet`]; what a sender left to its device is [`unfinished`].
+//! [`super_packet`]; what a sender left to its device is [`unfinished`]. Where there are policers, [`policing`] has a burst meet
+//! them.
 
 mod batch;
 pub mod buffer;
@@ -15,6 +16,7 @@ pub mod in_flight;
 pub mod memory;
 pub mod output;
 pub mod pipeline;
+pub mod policing;
 pub mod snapshot;
 pub mod super_packet;
 pub mod transmit;

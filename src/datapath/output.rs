@@ -6,7 +6,7 @@ use super::counters::WorkerCounters;
 use super::transmit::TxRoot;
 use crate::counter::Counter;
 use crate::drop_reason::DropReason;
-use crate::qdisc::{Deferred, Statistics, Total};
+use crate::qdisc::{Band, Deferred, Statistics, Total};
 use crate::units::PortId;
 use std::sync::Arc;
 
@@ -121,6 +121,29 @@ impl<T: TxBurst> Outputs<T> {
                 discard(packets, DropReason::PortDown, counters);
             }
         }
+    }
+
+    /// The same with packets that go to one band of the qdisc, if there is one.
+    pub fn send_to(
+        &mut self,
+        band: Band,
+        port: PortId,
+        packets: &mut Burst<T::Buf>,
+        offered: Total,
+        counters: &WorkerCounters,
+    ) {
+        let Output::Queued(root) = &self.ports[port.index()] else {
+            return self.send(port, packets, offered, counters);
+        };
+        root.transmit_to(band, &mut self.core, packets, offered);
+        if !packets.is_empty() {
+            discard(packets, DropReason::QueueFull, counters);
+        }
+    }
+
+    /// The worker's number.
+    pub fn worker(&self) -> usize {
+        self.core.slot()
     }
 
     /// Runs the roots that this worker has promised to run, and now and then looks after its own queues; once per turn. `clock` is asked if

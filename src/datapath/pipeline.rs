@@ -1,9 +1,12 @@
 //! The whole way of a packet, a burst at a time.
 
+mod policed;
+
 use super::batch::{self, Batch, Check, Isa, Key, Passed, Work};
 use super::buffer::{BURST, Burst, ChecksumStatus, PacketBuf, RxBurst, TxBurst};
 use super::counters::WorkerCounters;
 use super::output::Outputs;
+use super::policing::Scratch;
 use super::snapshot::{ETHERNET_HEADER, Family, NextHop, Snapshot};
 use crate::drop_reason::DropReason;
 use crate::fib::Ipv6Key;
@@ -26,6 +29,7 @@ pub struct Pipeline<B> {
     ipv6: Box<Batch<B>>,
     groups: Box<[Group<B>]>,
     trash: Burst<B>,
+    scratch: Box<Scratch>,
     guess: Guess,
     isa: Isa,
 }
@@ -51,6 +55,7 @@ impl<B: PacketBuf> Pipeline<B> {
             ipv6: Batch::new(),
             groups: (0..ports).map(|_| Group { packets: Burst::new(), total: Total::default() }).collect(),
             trash: Burst::new(),
+            scratch: Scratch::new(),
             guess: Guess::All(Family::Ipv4),
             isa,
         }
@@ -117,8 +122,10 @@ impl<B: PacketBuf> Pipeline<B> {
             passed.bytes += self.batch(family).followers().bytes;
         }
         path.counters.port(path.ingress.port).rx_bytes.add(passed.bytes);
-        let as_received = passed.left | passed.special == 0 && !passed.padded;
-        if !as_received {
+        let mut as_received = passed.left | passed.special == 0 && !passed.padded;
+        if let Some(policing) = &path.tables.policing {
+            as_received = self.police(family, &mut passed, as_received, policing, path);
+        } else if !as_received {
             self.attend(family, &mut passed, path);
         }
 
@@ -146,30 +153,47 @@ impl<B: PacketBuf> Pipeline<B> {
     /// that are not simply forwarded, and link padding. Those that go no further are freed and counted.
     #[inline(never)]
     fn attend<T: TxBurst<Buf = B>>(&mut self, family: Family, passed: &mut Passed, path: &mut Path<'_, T>) {
+        let dropped = self.examine(family, passed, path);
+        self.refuse(family, passed.special, path);
+        self.dismiss(family, dropped | passed.special);
+    }
+
+    /// Takes a closer look at those that need one. Those that go no further are counted, and returned as bits.
+    fn examine<T: TxBurst<Buf = B>>(&mut self, family: Family, passed: &mut Passed, path: &Path<'_, T>) -> u64 {
         let Path { ingress, tables, counters, .. } = *path;
-        let trash = &mut self.trash;
-        let batch = match family {
-            Family::Ipv4 => &mut self.ipv4,
-            Family::Ipv6 => &mut self.ipv6,
-        };
         let mut strangers = 0;
         let look = |packet: &B| {
             let looked = look(packet, ingress.mac, tables);
             strangers += usize::from(looked.is_ok_and(|examined| examined.key.family() != family));
             looked
         };
-        let mut dropped =
-            batch.examine(family, tables, passed, look, |reason, packets| counters.drops(reason).add(packets));
+        let batch = self.batch(family);
+        let count = |reason, packets| counters.drops(reason).add(packets);
+        let dropped = batch.examine(family, tables, passed, look, count);
         if strangers != 0 {
             self.guess = if strangers == batch.len() { Guess::All(family.other()) } else { Guess::Mixed };
         }
-        for i in batch::bits(passed.special) {
-            let (hop, frame_len) = batch.next_hop(i, &tables.next_hops);
+        dropped
+    }
+
+    /// Counts those that are not simply forwarded, each under its reason.
+    fn refuse<T: TxBurst<Buf = B>>(&mut self, family: Family, special: u64, path: &Path<'_, T>) {
+        let batch = self.batch(family);
+        for i in batch::bits(special) {
+            let (hop, frame_len) = batch.next_hop(i, &path.tables.next_hops);
             // The pass forwards whatever has no reason to be refused.
             let reason = hop.refusal(frame_len, false).unwrap_or(DropReason::TooBig);
-            counters.drops(reason).add(batch.wire_packets(i));
+            path.counters.drops(reason).add(batch.wire_packets(i));
         }
-        dropped |= passed.special;
+    }
+
+    /// Frees those that go no further, and cuts link padding off the others.
+    fn dismiss(&mut self, family: Family, dropped: u64) {
+        let Self { ipv4, ipv6, trash, .. } = self;
+        let batch = match family {
+            Family::Ipv4 => ipv4,
+            Family::Ipv6 => ipv6,
+        };
         if dropped != 0 {
             batch.dismiss(dropped, trash);
             B::free(trash);

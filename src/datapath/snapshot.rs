@@ -5,6 +5,7 @@
 //! in the snapshot before the entry is, and stays in it until after the entry is gone (see `tables`).
 
 use super::buffer::{BURST, SMALL_BURST};
+use super::policing::Policing;
 use crate::drop_reason::DropReason;
 use crate::fib::{Ipv4Fib, Ipv6Fib, NextHopId};
 use crate::units::{MacAddr, PortId};
@@ -18,6 +19,8 @@ pub struct Snapshot {
     pub ipv6: Arc<Ipv6Fib>,
     /// What the FIBs' answers mean.
     pub next_hops: NextHops,
+    /// The policers that packets meet; none as long as there are none.
+    pub policing: Option<Arc<Policing>>,
 }
 
 impl Snapshot {

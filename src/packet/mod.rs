@@ -7,11 +7,14 @@
 //! the *packet* is the IP packet in it.
 
 pub mod checksum;
+pub mod dscp;
 pub mod ethernet;
 mod examine;
+mod flow;
 pub mod ipv4;
 pub mod ipv6;
 mod martian;
 
 pub use examine::{ChecksumStatus, Examined, Frame, examine};
+pub use flow::{Addresses, Flow};
 pub use martian::{never_forwarded_v4, never_forwarded_v6, source_v4 as is_martian_source_v4};

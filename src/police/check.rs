@@ -13,7 +13,7 @@ impl Settings {
         if self.rate.is_none() && self.avrate.is_none() && self.pkts_rate.is_none() && self.mtu.is_none() {
             faults.push(Fault::new(
                 "rate",
-                "nothing is set that a packet could exceed: set rate and burst, pkts_rate and pkts_burst, avrate, or mtu",
+                "nothing is set that a packet could exceed: set rate and burst, pkts_rate and pkts_burst, or mtu",
             ));
         }
         let mut fault = |wrong: bool, key, sentence: &str| {
@@ -45,14 +45,15 @@ impl Settings {
             "burst",
             "the burst is beyond what is counted: choose one below 2^61",
         );
+        fault(self.peakrate.is_some(), "peakrate", "a peak rate is not supported yet: leave it out");
+        fault(self.avrate.is_some(), "avrate", "an average rate is not supported yet: set rate and burst");
+        fault(self.estimator != Default::default(), "estimator", "an average rate is not supported yet: leave it out");
         fault(
-            self.peakrate.is_some(),
-            "peakrate",
-            "a peak rate is not supported: make a second policer of this rate, with a burst of one frame",
+            self.arithmetic != Arithmetic::Exact,
+            "arithmetic",
+            "only exact arithmetic is supported yet: leave it out",
         );
-        fault(self.avrate.is_some(), "avrate", "an average rate is not supported: set rate and burst");
-        fault(self.arithmetic != Arithmetic::Exact, "arithmetic", "only exact arithmetic is supported: leave it out");
-        fault(self.sharing == Sharing::Spinlock, "sharing", "a lock is not supported: leave it out");
+        fault(self.sharing != Sharing::Exact, "sharing", "only exact sharing is supported yet: leave it out");
         if let (Some(burst), Some(_)) = (self.burst, self.rate) {
             let longest = u64::from(self.mtu.unwrap_or(1514));
             if burst < longest {

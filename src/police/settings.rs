@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-/// The settings of a policer, under the names that `tc action police` has for them.
+/// The settings of a policer, under the names that `tc action police` has for them. [`Settings::check`] refuses what is not
+/// supported yet: `peakrate`, `avrate` and its estimator, and other arithmetic or sharing than the exact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Bytes per second that conform in the long run.
@@ -85,9 +86,9 @@ pub enum Arithmetic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
     /// A word in memory, and a part of the burst lent to each core, so that they meet at the word less often.
-    #[default]
     Credit,
     /// A word in memory, exchanged once per burst of packets.
+    #[default]
     Exact,
     /// A lock, taken for every packet, as in Linux.
     Spinlock,

@@ -119,7 +119,8 @@ impl Deferred {
         }
     }
 
-    pub(super) fn slot(&self) -> usize {
+    /// The core's number.
+    pub fn slot(&self) -> usize {
         self.slot
     }
 

@@ -108,8 +108,13 @@ impl<I> Producers<I> {
         self.map.band(packet.traffic_class())
     }
 
-    fn enqueue_to<T: Packet, const N: usize>(&self, band: Band, packets: &mut ArrayVec<T, N>, counters: &CoreCounters)
-    where
+    /// Moves packets into one band, whatever their traffic class. Those there is no room for stay.
+    pub(super) fn enqueue_to<T: Packet, const N: usize>(
+        &self,
+        band: Band,
+        packets: &mut ArrayVec<T, N>,
+        counters: &CoreCounters,
+    ) where
         I: BandProducer<T>,
     {
         // Counted before the packets are given away: another core may have sent and freed them since.

@@ -80,6 +80,27 @@ impl<K: Parts, const N: usize> Root<K, N> {
     /// If the root was not made for so many cores as `core` is of.
     #[inline]
     pub fn transmit(&self, core: &mut Deferred, packets: &mut ArrayVec<K::Packet, N>, offered: Total) {
+        self.pass_by_or(core, packets, offered, |bands, packets, counters| bands.enqueue(packets, counters));
+    }
+
+    /// The same with packets that go to one band whatever their traffic class says, should they have to wait.
+    ///
+    /// # Panics
+    ///
+    /// As [`Root::transmit`].
+    pub fn transmit_to(&self, band: Band, core: &mut Deferred, packets: &mut ArrayVec<K::Packet, N>, offered: Total) {
+        let enqueue = |bands: &Producers<_>, packets: &mut _, counters: &_| bands.enqueue_to(band, packets, counters);
+        self.pass_by_or(core, packets, offered, enqueue);
+    }
+
+    #[inline(always)]
+    fn pass_by_or(
+        &self,
+        core: &mut Deferred,
+        packets: &mut ArrayVec<K::Packet, N>,
+        offered: Total,
+        enqueue: impl FnOnce(&Producers<K::Producer>, &mut ArrayVec<K::Packet, N>, &CoreCounters),
+    ) {
         if packets.is_empty() {
             return;
         }
@@ -91,7 +112,7 @@ impl<K: Parts, const N: usize> Root<K, N> {
             self.pass_by(owner, core, packets, offered);
             return;
         }
-        self.bands.enqueue(packets, self.counters(core));
+        enqueue(&self.bands, packets, self.counters(core));
         self.run(core);
     }
 

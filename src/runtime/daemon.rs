@@ -5,6 +5,7 @@ use super::egress::Egress;
 use super::error::RuntimeError;
 use super::forwarder::Running;
 use super::plan::{self, Pages, PoolPlan};
+use super::policing::{self, Policers};
 use super::reload::Source;
 use super::workers::Workers;
 use super::{machine, notify, ports};
@@ -93,12 +94,14 @@ pub(super) fn start(config: Config, isa: Isa, extra: u32) -> Result<Running, Run
 pub(super) fn start_workers(config: Config, ports: Vec<ActivePort>, isa: Isa) -> Result<Running, RuntimeError> {
     let mut tables = Tables::new(ports::for_tables(&config, &ports), Box::new(std::thread::yield_now))?;
     load(&mut tables, &config)?;
+    let policers = Policers::new(&config.policers, config.runtime.worker_cores.len())?;
+    tables.set_policing(policers.policing(ports.len()));
     let egress = Egress::new(&config, &ports)?;
     egress.follow_links(&ports);
     let workers = Workers::start(&config, &ports, &egress, &tables.current(), isa)?;
     let count = workers.counters.len();
     log::info!("{count} worker{}, {} validation", if count == 1 { "" } else { "s" }, isa.name());
-    Ok(Running { workers, egress, tables, ports, config, source: None })
+    Ok(Running { workers, egress, tables, policers, ports, config, source: None })
 }
 
 /// Puts a configuration's routes and neighbours in force.
@@ -115,7 +118,9 @@ fn serve(
     hangup: &AtomicBool,
 ) -> Result<(), RuntimeError> {
     while !stop.load(Relaxed) {
-        server.poll(Some(CHECK), running).map_err(RuntimeError::system("wait for control clients"))?;
+        let pause = if running.policers.is_empty() { CHECK } else { policing::TICK };
+        server.poll(Some(pause), running).map_err(RuntimeError::system("wait for control clients"))?;
+        running.policers.tick();
         running.egress.follow_links(&running.ports);
         if let Some(core) = running.workers.dead() {
             return Err(RuntimeError::WorkerDied(core));

@@ -1,5 +1,6 @@
 //! Why the forwarder does not start, or stops.
 
+use crate::control::backend::Refusal;
 use crate::control::server::ControlError;
 use crate::queue::CapacityError;
 use crate::tables::TableError;
@@ -41,6 +42,9 @@ pub enum RuntimeError {
         /// How the need comes about.
         arithmetic: String,
     },
+    /// A policer cannot be.
+    #[error(transparent)]
+    Policer(#[from] Refusal),
     /// The control socket cannot be opened.
     #[error(transparent)]
     Control(#[from] ControlError),

@@ -3,15 +3,20 @@
 use super::active::ActivePort;
 use super::egress::Egress;
 use super::error::RuntimeError;
+use super::policing::Policers;
 use super::queues;
 use super::reload::{self, Source};
 use super::workers::{self, Workers};
+use crate::classify::Rule;
 use crate::config::{Config, Qdisc, RouteAction};
 use crate::control::backend::{Existing, Forwarder, Refusal};
-use crate::control::protocol::{BqlChange, NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
+use crate::control::protocol::{
+    BqlChange, NeighborSelector, NeighborSpec, PolicerSelector, PolicerSpec, QdiscChange, RouteSelector, RouteSpec,
+};
 use crate::control::report::{
     Admin, ConfigReport, CoreDrops, CoreReport, DropReport, LinkReport, NeighborReport, NeighborState, NextHopReport,
-    Origin, PortQueue, PortReport, PortRx, PortTx, QueueReport, RouteGetReport, RouteKind, RouteReport, VersionReport,
+    Origin, PolicerReport, PortQueue, PortReport, PortRx, PortTx, QueueReport, RouteGetReport, RouteKind, RouteReport,
+    VersionReport,
 };
 use crate::counter::Counter;
 use crate::datapath::counters::{PortCounters, WorkerCounters};
@@ -32,6 +37,7 @@ pub(super) struct Running {
     pub workers: Workers,
     pub egress: Egress,
     pub tables: Tables,
+    pub policers: Policers,
     pub ports: Vec<ActivePort>,
     pub config: Config,
     /// Where the configuration came from, if it was a file.
@@ -149,6 +155,18 @@ impl Running {
             let names: Vec<&str> = self.config.ports.iter().map(|port| port.name.as_str()).collect();
             Refusal::new(format!("there is no port {name}: the ports are {}", names.join(", ")))
         })
+    }
+
+    /// What a policer is to be for, if that is given.
+    fn rules(&self, policer: &PolicerSpec) -> Result<Option<Vec<Rule>>, Refusal> {
+        let rules = policer.matches.as_ref();
+        rules.map(|rules| rules.iter().map(|rule| rule.rule(|name| self.find_port(name))).collect()).transpose()
+    }
+
+    /// Puts the policers that there are now in the packets' way, in place of those that were.
+    pub fn attach_policers(&mut self) {
+        self.tables.set_policing(self.policers.policing(self.ports.len()));
+        self.config.policers = self.policers.config();
     }
 
     fn route_report(&self, entry: RouteEntry) -> RouteReport {
@@ -371,6 +389,32 @@ impl Forwarder for Running {
             bql.limits = queues::limits(bql.limits, change)?;
             bql.stall_threshold = queues::stall_threshold(bql.stall_threshold, change);
         }
+        Ok(())
+    }
+
+    fn policers(&mut self) -> Vec<PolicerReport> {
+        self.policers.reports(&self.config.runtime.worker_cores, |port| self.port_name(port))
+    }
+
+    fn add_policer(&mut self, policer: &PolicerSpec) -> Result<(), Refusal> {
+        let rules = self.rules(policer)?.unwrap_or_default();
+        self.policers.add(policer, rules)?;
+        self.attach_policers();
+        Ok(())
+    }
+
+    fn change_policer(&mut self, policer: &PolicerSpec) -> Result<(), Refusal> {
+        let rules = self.rules(policer)?;
+        if self.policers.change(policer, rules)? {
+            self.attach_policers();
+        }
+        self.config.policers = self.policers.config();
+        Ok(())
+    }
+
+    fn remove_policer(&mut self, policer: &PolicerSelector) -> Result<(), Refusal> {
+        self.policers.remove(&policer.name)?;
+        self.attach_policers();
         Ok(())
     }
 

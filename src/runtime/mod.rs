@@ -16,6 +16,7 @@ mod forwarder;
 mod machine;
 mod notify;
 mod plan;
+mod policing;
 mod ports;
 mod queues;
 mod reload;

@@ -44,11 +44,15 @@ pub(super) fn reload(running: &mut Running) -> Result<(), Refusal> {
         }
     }
     if let Err(error) = tables(running, &old, &new) {
-        // Back to what was. There was room for that.
-        if let Err(error) = tables(running, &new, &old) {
-            log::error!("not all routes and neighbours of before could be put back: {error}");
-        }
+        put_back(running, &new, &old);
         return Err(Refusal::new(error.to_string()));
+    }
+    if old.policers != new.policers {
+        if let Err(refusal) = running.policers.follow(&old.policers, &new.policers) {
+            put_back(running, &new, &old);
+            return Err(refusal);
+        }
+        running.attach_policers();
     }
     for (qdisc, bql) in changes {
         qdisc.map_or(Ok(()), |change| running.change_qdisc(&change))?;
@@ -60,6 +64,13 @@ pub(super) fn reload(running: &mut Running) -> Result<(), Refusal> {
         source.loaded = new;
     }
     Ok(())
+}
+
+/// Routes and neighbours become again what they were. There was room for that.
+fn put_back(running: &mut Running, new: &Config, old: &Config) {
+    if let Err(error) = tables(running, new, old) {
+        log::error!("not all routes and neighbours of before could be put back: {error}");
+    }
 }
 
 /// What differs and can be changed only by a restart.

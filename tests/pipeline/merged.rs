@@ -126,11 +126,11 @@ fn packet(number: u8, flow: &Flow, next: Next, sent: &mut Sent) -> Vec<u8> {
 }
 
 /// What tells the flows of these tests apart once they have left, where MAC addresses are others: addresses and ports.
-fn key(frame: &[u8]) -> Vec<u8> {
+pub fn key(frame: &[u8]) -> Vec<u8> {
     if frame[12] == 8 { [&frame[23..24], &frame[26..38]].concat() } else { [&frame[20..21], &frame[22..58]].concat() }
 }
 
-fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
+pub fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let packets = vec((0..8_u8, next(), 1..20_usize), 1..40);
     (vec(flow(), 1..8), packets, 1..=64_usize, any::<u16>()).prop_map(|(flows, packets, size, id)| {
         let mut sent = [Sent { id, sequence: u32::MAX - 5000 }; 8];

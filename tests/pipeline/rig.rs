@@ -142,8 +142,15 @@ struct PortAccount {
     sent: [Vec<Vec<u8>>; 2],
 }
 
+/// What becomes of a frame that a port has received, with so much of it in the first segment.
+pub type Forward<'a> = &'a dyn Fn(usize, &[u8], usize) -> Verdict;
+
 /// What the reference makes of all arrivals when each port's transmit queue has room for `room` frames.
 fn expected(router: &Reference, arrivals: &[Arrival], room: usize) -> Account {
+    expected_by(&|port, frame, segment| router.forward(port, frame, segment), router, arrivals, room)
+}
+
+fn expected_by(forward: Forward<'_>, router: &Reference, arrivals: &[Arrival], room: usize) -> Account {
     let mut account =
         Account { ports: vec![PortAccount::default(); router.ports.len()], bursts: vec![0; 7], ..Account::default() };
     for arrival in arrivals.iter().filter(|arrival| !arrival.burst.is_empty()) {
@@ -152,7 +159,7 @@ fn expected(router: &Reference, arrivals: &[Arrival], room: usize) -> Account {
         for Received { frame, segment, .. } in &arrival.burst {
             account.packets += 1;
             add(&mut account.ports[arrival.port].rx, frame);
-            let reason = match router.forward(arrival.port, frame, *segment) {
+            let reason = match forward(arrival.port, frame, *segment) {
                 Verdict::Drop(reason) => reason,
                 Verdict::Send { port, frame } => {
                     let port = &mut account.ports[port];
@@ -186,8 +193,21 @@ pub fn compare(
     room: usize,
     isa: Isa,
 ) -> BTreeMap<&'static str, u64> {
+    let forward = |port, frame: &[u8], segment| router.forward(port, frame, segment);
+    compare_by(&forward, router, tables, arrivals, room, isa)
+}
+
+/// The same where packets are not only forwarded.
+pub fn compare_by(
+    forward: Forward<'_>,
+    router: &Reference,
+    tables: &Arc<ArcSwap<Snapshot>>,
+    arrivals: &[Arrival],
+    room: usize,
+    isa: Isa,
+) -> BTreeMap<&'static str, u64> {
     let account = run(router, tables, arrivals, room, isa, false);
-    let expected = expected(router, arrivals, room);
+    let expected = expected_by(forward, router, arrivals, room);
     assert_eq!(account.drops, expected.drops, "{isa:?}");
     for (port, (found, expected)) in account.ports.iter().zip(&expected.ports).enumerate() {
         for (found, expected) in found.sent.iter().flatten().zip(expected.sent.iter().flatten()) {
@@ -232,13 +252,26 @@ pub fn compare_merged(
     flow: impl Fn(&[u8]) -> Vec<u8>,
     isa: Isa,
 ) -> u64 {
+    let forward = |port, frame: &[u8], segment| router.forward(port, frame, segment);
+    compare_merged_by(&forward, router, tables, arrivals, flow, isa)
+}
+
+/// The same where packets are not only forwarded.
+pub fn compare_merged_by(
+    forward: Forward<'_>,
+    router: &Reference,
+    tables: &Arc<ArcSwap<Snapshot>>,
+    arrivals: &[Arrival],
+    flow: impl Fn(&[u8]) -> Vec<u8>,
+    isa: Isa,
+) -> u64 {
     let in_flows = |mut account: Account| {
         account.ports.iter_mut().flat_map(|port| &mut port.sent).for_each(|frames| frames.sort_by_key(|it| flow(it)));
         account
     };
     let (found, expected) = (
         in_flows(run(router, tables, arrivals, usize::MAX, isa, true)),
-        in_flows(expected(router, arrivals, usize::MAX)),
+        in_flows(expected_by(forward, router, arrivals, usize::MAX)),
     );
     let followers = found.followers;
     assert_eq!(Account { followers: 0, ..found }, expected, "{isa:?}");

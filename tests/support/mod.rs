@@ -12,10 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use thruway::control::backend::{Existing, Forwarder, Refusal};
-use thruway::control::protocol::{BqlChange, NeighborSelector, NeighborSpec, QdiscChange, RouteSelector, RouteSpec};
+use thruway::control::protocol::{
+    BqlChange, NeighborSelector, NeighborSpec, PolicerSelector, QdiscChange, RouteSelector, RouteSpec,
+};
 use thruway::control::report::*;
 use thruway::control::server::{Limits, Server, Wake};
 use thruway::drop_reason::DropReason;
+use thruway::police::Settings;
 use thruway::units::MacAddr;
 
 /// Answers from tables that requests can change.
@@ -27,6 +30,8 @@ pub struct Fake {
     pub qdisc: Option<QdiscChange>,
     /// The last change of a byte limit.
     pub bql: Option<BqlChange>,
+    /// The policers, as they were last asked for.
+    pub policers: Vec<PolicerSpec>,
     /// How often the configuration was to be read again.
     pub reloads: u32,
     /// What ports were set to be.
@@ -114,6 +119,40 @@ impl Forwarder for Fake {
             ..QueueReport::default()
         };
         Ok(vec![QueueReport { bands: vec![BandReport::default()], ..queue }])
+    }
+
+    fn policers(&mut self) -> Vec<PolicerReport> {
+        let report = |spec: &PolicerSpec| {
+            let per_core =
+                vec![CorePoliced { core: 1, packets: 9, bytes: 900, conformed: 7, overlimits: 2, dropped: 2 }];
+            let settings = spec.settings(&Settings::default());
+            PolicerReport::new(spec.name.clone(), &settings, spec.matches.clone().unwrap_or_default(), per_core)
+        };
+        self.policers.iter().map(report).collect()
+    }
+
+    fn add_policer(&mut self, policer: &PolicerSpec) -> Result<(), Refusal> {
+        if self.policers.iter().any(|known| known.name == policer.name) {
+            return Err(Refusal::new(format!("policer {} exists: use change to change it", policer.name)));
+        }
+        self.policers.push(policer.clone());
+        Ok(())
+    }
+
+    fn change_policer(&mut self, policer: &PolicerSpec) -> Result<(), Refusal> {
+        let known = self.policers.iter_mut().find(|known| known.name == policer.name);
+        *known.ok_or_else(|| Refusal::new("there is no such policer: see show police"))? = policer.clone();
+        Ok(())
+    }
+
+    fn remove_policer(&mut self, policer: &PolicerSelector) -> Result<(), Refusal> {
+        let before = self.policers.len();
+        self.policers.retain(|known| known.name != policer.name);
+        if self.policers.len() < before {
+            Ok(())
+        } else {
+            Err(Refusal::new("there is no such policer: see show police"))
+        }
     }
 
     fn drops(&mut self) -> Vec<DropReport> {

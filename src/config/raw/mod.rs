@@ -4,6 +4,7 @@
 //! together, is for [`validate`](super::validate).
 
 mod bql;
+mod police;
 mod port;
 mod qdisc;
 mod route;
@@ -15,13 +16,13 @@ use ipnet::IpNet;
 use std::net::IpAddr;
 use toml::de::DeTable;
 
+pub(super) use police::{Match, Police};
 pub(super) use port::{Port, not_a_host};
 pub(super) use qdisc::Kind as QdiscKind;
 pub(super) use route::{Kind, Neighbor, Route};
 pub(super) use runtime::{Control, Runtime};
 
 /// A whole file.
-#[derive(Debug)]
 pub(super) struct Raw<'t> {
     pub runtime: Runtime<'t>,
     pub control: Control<'t>,
@@ -30,16 +31,17 @@ pub(super) struct Raw<'t> {
     pub ports_complete: bool,
     pub routes: Vec<Route<'t>>,
     pub neighbors: Vec<Neighbor<'t>>,
+    pub policers: Vec<Police<'t>>,
 }
 
 /// More ports than any machine has slots for.
 const PORTS_MAX: usize = 64;
 
-const KEYS: [&str; 5] = ["runtime", "control", "port", "route", "neighbor"];
+const KEYS: [&str; 6] = ["runtime", "control", "port", "route", "neighbor", "police"];
 
 /// Reads a document.
 pub(super) fn read<'t>(document: &'t DeTable<'t>, log: &mut Log<'_>) -> Raw<'t> {
-    let root = Table::open(document, "the file", &KEYS, &["police"], log);
+    let root = Table::open(document, "the file", &KEYS, &[], log);
     let runtime = root.table("runtime", "[runtime]", log).map(|(table, _)| Runtime::read(table, log));
     let control = root.table("control", "[control]", log).map(|(table, _)| Control::read(table, log));
     let errors = log.count();
@@ -51,6 +53,7 @@ pub(super) fn read<'t>(document: &'t DeTable<'t>, log: &mut Log<'_>) -> Raw<'t> 
     }
     let routes = root.tables("route", "[[route]]", log);
     let neighbors = root.tables("neighbor", "[[neighbor]]", log);
+    let policers = root.tables("police", "[[police]]", log);
     let mut ports: Vec<_> = ports.into_iter().map(|(table, at)| Port::read(table, at, log)).collect();
     ports.truncate(PORTS_MAX);
     Raw {
@@ -60,6 +63,7 @@ pub(super) fn read<'t>(document: &'t DeTable<'t>, log: &mut Log<'_>) -> Raw<'t> 
         ports_complete,
         routes: routes.into_iter().map(|(table, at)| Route::read(table, at, log)).collect(),
         neighbors: neighbors.into_iter().map(|(table, at)| Neighbor::read(table, at, log)).collect(),
+        policers: policers.into_iter().map(|(table, at)| Police::read(table, at, log)).collect(),
     }
 }
 

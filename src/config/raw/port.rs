@@ -6,7 +6,7 @@ use super::qdisc::Qdisc;
 use super::runtime::CORES;
 use crate::config::error::{Log, quote};
 use crate::config::table::{Array, At, Complaint, Field, Table, integer, parsed, wrong_type};
-use crate::config::{TxCompletion, device, reserved};
+use crate::config::{TxCompletion, device, is_name, reserved};
 use crate::units::MacAddr;
 use ipnet::IpNet;
 use std::ops::RangeInclusive;
@@ -67,7 +67,7 @@ impl<'t> Port<'t> {
         let map_wanted = "a list of [receive queue, core] such as [[0, 1], [1, 2]]";
         Self {
             offset,
-            name: name(table, log),
+            name: name(table, "port", log),
             device: table.parsed("device", device::WANTED, log, device::check),
             mac: table.parsed("mac", MAC, log, mac),
             addresses: table.array("addresses", "a list of addresses", log, |label, item, log| {
@@ -92,15 +92,14 @@ impl<'t> Port<'t> {
     }
 }
 
-fn name<'t>(table: Table<'t>, log: &mut Log<'_>) -> Field<&'t str> {
+/// The name of a port, or of something else that is named like it.
+pub(super) fn name<'t>(table: Table<'t>, of: &str, log: &mut Log<'_>) -> Field<&'t str> {
     let wanted = "1 to 32 letters, digits, `.`, `_` or `-`, the first a letter or digit; not `all`";
     let name = table.text("name", wanted, log);
-    if let Field::Given(At { value, offset }) = name {
-        let starts = value.starts_with(|c: char| c.is_ascii_alphanumeric());
-        let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        if !starts || value.len() > 32 || !value.bytes().all(good) || value == "all" {
-            log.error(offset, format!("{} cannot be the name of a port", quote(value)), wanted);
-        }
+    if let Field::Given(At { value, offset }) = name
+        && !is_name(value)
+    {
+        log.error(offset, format!("{} cannot be the name of a {of}", quote(value)), wanted);
     }
     name
 }

@@ -6,6 +6,7 @@
 
 mod connected;
 mod next_hops;
+mod police;
 mod ports;
 mod qdisc;
 mod queues;
@@ -20,11 +21,13 @@ pub(super) fn validate(raw: &Raw<'_>, log: &mut Log<'_>) -> Config {
     let workers = runtime::Workers::new(&raw.runtime, log);
     let (ports, names, connected) = ports::validate(raw, &workers, log);
     let (routes, neighbors) = next_hops::validate(raw, &names, &connected, log);
+    let policers = police::validate(raw, &names, log);
     Config {
         runtime: runtime::runtime(&raw.runtime, &workers),
         control: runtime::control(&raw.control),
         ports,
         routes,
         neighbors,
+        policers,
     }
 }

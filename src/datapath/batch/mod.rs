@@ -13,6 +13,7 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod check;
+mod facts;
 mod isa;
 mod scalar;
 #[cfg(test)]
@@ -24,11 +25,10 @@ pub(super) use self::isa::Work;
 
 use self::check::Lanes;
 use super::buffer::{BURST, Burst, PacketBuf, READABLE, RxBurst};
-use super::snapshot::{Family, NextHop, NextHops, Snapshot};
+use super::snapshot::{Family, NextHops, Snapshot};
 use crate::drop_reason::DropReason;
 use crate::fib::{Ipv4View, Ipv6Key, NextHopId, Together};
 use crate::packet::checksum::decrement_ttl;
-use crate::qdisc::Total;
 use crate::units::{MacAddr, PortId};
 use std::mem::ManuallyDrop;
 use std::ops::Range;
@@ -289,36 +289,6 @@ impl<B: PacketBuf> Batch<B> {
                 packet.truncate(*wire);
             }
         }
-    }
-
-    /// Bytes of all packets in a frame each, without padding.
-    pub fn bytes(&self) -> u64 {
-        self.lanes.wire.iter().zip(&self.packets).map(|(wire, _)| u64::from(*wire)).sum()
-    }
-
-    /// What all packets are on the wire. Trimmed.
-    #[cold]
-    pub fn total(&self) -> Total {
-        Total::of(&self.packets)
-    }
-
-    /// What is behind leaders.
-    #[cold]
-    pub fn followers(&self) -> Total {
-        let mut followers = Total::of(&self.packets);
-        followers.packets -= self.packets.len() as u64;
-        followers.bytes -= self.packets.iter().map(|packet| u64::from(packet.lengths().frame())).sum::<u64>();
-        followers
-    }
-
-    /// The packets on the wire that packet i stands for.
-    pub fn wire_packets(&self, i: usize) -> u64 {
-        self.packets.get(i).map_or(0, |packet| packet.wire_packets().into())
-    }
-
-    /// The next hop of packet i, which has been looked up, and the packet's length in a frame.
-    pub fn next_hop<'a>(&self, i: usize, next_hops: &'a NextHops) -> (&'a NextHop, u32) {
-        (next_hops.get(self.lanes.hops[i]), self.lanes.wire[i])
     }
 
     /// Hands each packet with its port and length to `put`, in order.

@@ -2,6 +2,7 @@ use super::check::Totals;
 use super::*;
 use crate::datapath::buffer::Lengths;
 use crate::datapath::memory::{MemoryPacket, MemoryPool, MemoryQueue};
+use crate::datapath::snapshot::NextHop;
 use crate::fib::{Ipv4Routes, Ipv6Routes};
 use crate::packet::{self, Frame};
 use etherparse::{Ipv4Header, PacketBuilder};
@@ -210,7 +211,7 @@ fn one_way(headers: [[u8; 14]; 2]) -> Snapshot {
         NextHop::forwarding(family, PortId(3), 1500, mac(6), Some(mac(0)))
     });
     let next_hops = NextHops::new(&[NextHop::dropping(DropReason::NoRoute), v4, v6]);
-    Snapshot { ipv4: ipv4.fib(), ipv6: ipv6.fib(), next_hops }
+    Snapshot { ipv4: ipv4.fib(), ipv6: ipv6.fib(), next_hops, policing: None }
 }
 
 /// The whole pass over a burst of one family.
