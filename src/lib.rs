@@ -14,6 +14,7 @@
 //! | mechanisms | [`packet`] (headers, checks), [`fib`] (longest-prefix match) | compute |
 //! | | [`segment`] (merging packets of a flow, cutting merged ones) | compute |
 //! | | [`queue`] (the ring between threads), [`qdisc`] (who sends, in which order), [`bql`] (how much at a time) | compute |
+//! | | [`police`] (what is within a rate), [`classify`] (which rules a packet fits) | compute |
 //! | vocabulary | [`units`], [`drop_reason`], [`counter`], [`sync`] (atomics, real and modelled) | |
 //!
 //! `runtime` alone names the crate `dpdk`, a safe layer over the bindings in `dpdk-sys`. Everything else

@@ -385,8 +385,8 @@ pub enum BqlCommand {
 pub enum PoliceCommand {
     /// Add a policer behind the others: NAME, then as in `tc action police`, and for which packets
     Add {
-        /// NAME [rate R burst B] [mtu M] [peakrate R] [avrate R] [estimator INTERVAL TIME] [pkts_rate N pkts_burst N] [overhead N] [mpu N]
-        /// [linklayer ethernet|atm] [arithmetic exact|kernel] [sharing credit|exact|spinlock] [conform-exceed EXCEED[/CONFORM]]
+        /// NAME [rate R burst B] [mtu M] [pkts_rate N pkts_burst N] [overhead N] [mpu N] [linklayer ethernet|atm]
+        /// [conform-exceed EXCEED[/CONFORM]]
         /// [match [dev PORT] [ingress|egress] [src PREFIX] [dst PREFIX] [dscp N] [protocol P] [sport N[-N]] [dport N[-N]]]...;
         /// EXCEED and CONFORM are drop, pass, dscp=N or band=N
         #[arg(required = true, value_name = "POLICER", verbatim_doc_comment)]
