@@ -45,12 +45,19 @@ struct Counters {
     dropped: Counter,
 }
 
+/// Settings and what is left by them.
+#[derive(Debug)]
+struct Bucket {
+    settings: Arc<Settings>,
+    /// When it was empty, in bytes (or packets) that pass by the rate, on the scale of [`reached`].
+    empty_at: CachePadded<AtomicU64>,
+}
+
 /// A policer. Any number of workers ask it at the same time, each under its own index.
 #[derive(Debug)]
 pub struct Policer {
-    settings: ArcSwap<Settings>,
-    /// When the bucket was empty, in bytes since time 0 at the rate.
-    empty_at: CachePadded<AtomicU64>,
+    /// Exchanged as a whole, so that nobody reads a place by another rate than it was written by.
+    bucket: ArcSwap<Bucket>,
     workers: Box<[CachePadded<Counters>]>,
 }
 
@@ -62,14 +69,13 @@ impl Policer {
     /// The faults of [`Settings::check`].
     pub fn new(settings: Settings, workers: usize, now: u64) -> Result<Self, Vec<Fault>> {
         settings.check()?;
-        let empty_at = CachePadded::new(AtomicU64::new(full(&settings, now)));
         let workers = (0..workers).map(|_| CachePadded::default()).collect();
-        Ok(Self { settings: ArcSwap::from_pointee(settings), empty_at, workers })
+        Ok(Self { bucket: ArcSwap::from_pointee(Bucket::full(settings, now)), workers })
     }
 
     /// The settings in force.
     pub fn settings(&self) -> Arc<Settings> {
-        self.settings.load_full()
+        self.bucket.load().settings.clone()
     }
 
     /// Puts other settings in force, with a full bucket. Counters stay. For the control thread.
@@ -79,38 +85,16 @@ impl Policer {
     /// The faults of [`Settings::check`]; then everything is as before.
     pub fn change(&self, settings: Settings, now: u64) -> Result<(), Vec<Fault>> {
         settings.check()?;
-        let empty_at = full(&settings, now);
-        self.settings.store(Arc::new(settings));
-        self.empty_at.store(empty_at, Relaxed);
+        self.bucket.store(Arc::new(Bucket::full(settings, now)));
         Ok(())
     }
 
     /// Bit i is set if packet i conforms. Of at most 64 packets. `now` is in nanoseconds.
     pub fn police(&self, worker: usize, now: u64, packets: &[Packet]) -> u64 {
-        let settings = self.settings.load();
-        let mtu = settings.mtu_in_force();
-        let mut conforming = 0;
-        let mut seen = self.empty_at.load(Relaxed);
-        loop {
-            let (mut left, floor) = (u64::MAX, full(&settings, now));
-            if let Some(burst) = settings.rate.and(settings.burst) {
-                left = floor.saturating_add(burst).saturating_sub(seen.max(floor));
-            }
-            let all = left;
-            conforming = 0;
-            for (position, packet) in packets.iter().enumerate() {
-                if packet.largest <= mtu && u64::from(packet.bytes) <= left {
-                    left -= u64::from(packet.bytes);
-                    conforming |= 1 << position;
-                }
-            }
-            let new = seen.max(floor).saturating_add(all - left);
-            match self.empty_at.compare_exchange_weak(seen, new, Relaxed, Relaxed) {
-                Ok(_) => break,
-                Err(now) => seen = now,
-            }
-        }
-        self.count(worker, &settings, packets, conforming);
+        let packets = packets.get(..64).unwrap_or(packets);
+        let bucket = self.bucket.load();
+        let conforming = bucket.take(now, packets);
+        self.count(worker, &bucket.settings, packets, conforming);
         conforming
     }
 
@@ -133,11 +117,12 @@ impl Policer {
 
     /// What is done with packets that exceed, and with those that conform.
     pub fn actions(&self) -> (Action, Action) {
-        let settings = self.settings.load();
+        let settings = &self.bucket.load().settings;
         (settings.exceed, settings.conform)
     }
 
-    /// Has the estimator look at the load if it is time to. To be called by the control thread about every 100 ms.
+    /// To be called by the control thread about every 100 ms: for what is averaged over time, of which there is nothing as long as
+    /// `avrate` is refused.
     pub fn tick(&self, _now: u64) {}
 
     /// What each worker has counted.
@@ -156,8 +141,87 @@ impl Policer {
     }
 }
 
-/// The place of a bucket that is full at `now`.
-fn full(settings: &Settings, now: u64) -> u64 {
-    let passed = u128::from(now) * u128::from(settings.rate.unwrap_or(0)) / 1_000_000_000;
-    u64::try_from(passed).unwrap_or(u64::MAX).saturating_sub(settings.burst.unwrap_or(0))
+impl Bucket {
+    fn full(settings: Settings, now: u64) -> Self {
+        let empty_at = match settings.bucket() {
+            Some((rate, burst)) => reached(rate, now).saturating_sub(burst),
+            None => 0,
+        };
+        Self { settings: Arc::new(settings), empty_at: CachePadded::new(AtomicU64::new(empty_at)) }
+    }
+
+    /// Takes what conforms out of the bucket, with one exchange of the word for all packets.
+    fn take(&self, now: u64, packets: &[Packet]) -> u64 {
+        let mtu = self.settings.mtu_in_force();
+        let Some((rate, burst)) = self.settings.bucket() else {
+            return taken(packets, mtu, u64::MAX, |_| 0).0;
+        };
+        let reached = reached(rate, now);
+        let by_packets = self.settings.pkts_rate.is_some();
+        let cost = |packet: &Packet| if by_packets { packet.segments.into() } else { self.settings.charged(packet) };
+        let mut seen = self.empty_at.load(Relaxed);
+        loop {
+            let start = seen.max(reached.saturating_sub(burst));
+            let (conforming, sum) = taken(packets, mtu, reached.saturating_sub(start), cost);
+            if sum == 0 {
+                return conforming;
+            }
+            // Relaxed: the word is all that is shared.
+            match self.empty_at.compare_exchange_weak(seen, start + sum, Relaxed, Relaxed) {
+                Ok(_) => return conforming,
+                Err(other) => seen = other,
+            }
+        }
+    }
+}
+
+/// Which packets conform with so much left, in their order, and what they cost.
+fn taken(packets: &[Packet], mtu: u32, left: u64, cost: impl Fn(&Packet) -> u64) -> (u64, u64) {
+    let (mut conforming, mut sum) = (0, 0);
+    for (position, packet) in packets.iter().enumerate() {
+        let cost = cost(packet);
+        if packet.largest <= mtu && cost <= left - sum {
+            sum += cost;
+            conforming |= 1 << position;
+        }
+    }
+    (conforming, sum)
+}
+
+/// How much passes by `rate` until `now`, on a scale that begins where no burst reaches below it.
+fn reached(rate: u64, now: u64) -> u64 {
+    let passed = u128::from(now) * u128::from(rate) / 1_000_000_000;
+    u64::try_from(passed).unwrap_or(u64::MAX).saturating_add(1 << 62)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const P: Packet = Packet { bytes: 1000, segments: 1, largest: 1000 };
+
+    #[test]
+    fn a_bucket_empties_and_fills_and_counts() {
+        let settings = Settings { rate: Some(1_000_000), burst: Some(5000), ..Settings::default() };
+        let policer = Policer::new(settings, 1, 0).unwrap();
+        assert_eq!(policer.police(0, 0, &[P; 8]), 0b1_1111);
+        assert_eq!(policer.police(0, 999_999, &[P]), 0);
+        assert_eq!(policer.police(0, 1_000_000, &[P; 2]), 1);
+        assert_eq!(policer.police(0, 0, &[P]), 0, "the clock steps back");
+        let of = policer.statistics()[0];
+        assert_eq!((of.packets, of.conformed, of.overlimits, of.dropped, of.bytes), (12, 6, 6, 6, 12_000));
+    }
+
+    #[test]
+    fn threads_at_one_time_get_no_more_than_the_burst() {
+        let settings = Settings { rate: Some(1_000_000), burst: Some(1_000_000), ..Settings::default() };
+        let policer = Policer::new(settings, 4, 7).unwrap();
+        std::thread::scope(|scope| {
+            for worker in 0..4 {
+                let policer = &policer;
+                scope.spawn(move || (0..100).for_each(|_| drop(policer.police(worker, 7, &[P; 32]))));
+            }
+        });
+        assert_eq!(policer.statistics().iter().map(|of| of.conformed).sum::<u64>(), 1000);
+    }
 }

@@ -212,6 +212,23 @@ impl fmt::Display for Action {
 }
 
 impl Settings {
+    /// The rate per second and the depth of the bucket, in packets or bytes. `None` if there is no bucket.
+    pub(super) fn bucket(&self) -> Option<(u64, u64)> {
+        self.rate.zip(self.burst).or(self.pkts_rate.zip(self.pkts_burst))
+    }
+
+    /// Bytes that a packet counts for: each of its segments with overhead, as cells if so sent.
+    pub(super) fn charged(&self, packet: &super::Packet) -> u64 {
+        let segments = u64::from(packet.segments.max(1));
+        let frame = |bytes: u64| {
+            let bytes = (bytes + u64::from(self.overhead)).max(self.mpu.into());
+            if self.link_layer == LinkLayer::Atm { bytes.div_ceil(48) * 53 } else { bytes }
+        };
+        let full = segments - 1;
+        full * frame(packet.largest.into())
+            + frame(u64::from(packet.bytes).saturating_sub(full * u64::from(packet.largest)))
+    }
+
     /// The longest frame that conforms, in bytes. When `mtu` is not set it is that of `tc`: 2040 bytes with a rate, without one
     /// any. Jumbo frames need it to be set.
     pub fn mtu_in_force(&self) -> u32 {
