@@ -34,8 +34,8 @@ fn compare(router: &Reference, frame: &[u8]) -> Verdict {
 }
 
 /// Reasons that no frame is by itself.
-const OF_BUFFERS_AND_QUEUES: [DropReason; 4] =
-    [DropReason::SplitHeader, DropReason::PortDown, DropReason::QueueFull, DropReason::TxFull];
+const OF_BUFFERS_AND_QUEUES: [DropReason; 5] =
+    [DropReason::SplitHeader, DropReason::Policed, DropReason::PortDown, DropReason::QueueFull, DropReason::TxFull];
 
 #[test]
 fn every_case_ends_as_it_says() {
