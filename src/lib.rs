@@ -12,6 +12,7 @@
 //! | the middle | [`datapath`], [`tables`] | compute: time, packets and queues are arguments |
 //! | | [`config`], [`generate`] | read or write the one file they are given |
 //! | mechanisms | [`packet`] (headers, checks), [`fib`] (longest-prefix match) | compute |
+//! | | [`classify`] (which of many rules a packet fits), [`police`] (which packets are within a rate) | compute |
 //! | | [`segment`] (merging packets of a flow, cutting merged ones) | compute |
 //! | | [`queue`] (the ring between threads), [`qdisc`] (who sends, in which order), [`bql`] (how much at a time) | compute |
 //! | | [`police`] (what is within a rate), [`classify`] (which rules a packet fits) | compute |
@@ -46,7 +47,9 @@
 //!    sends; else they are queued, and whoever has the run lock sends them. What a full device refuses waits, leaves
 //!    first, and is offered again. A byte limit ([`bql`]) cuts trains and stops the queue, by what is known to have left
 //!    ([`datapath::in_flight`]).
-//! 6. If so wished, packets of a flow are merged when they are received, and the pipeline and the qdisc see only the first; before the
+//! 6. Where there are [policers](datapath::policing), packets meet those of their port before it matters where they go, and those of the
+//!    port they leave by before its qdisc.
+//! 7. If so wished, packets of a flow are merged when they are received, and the pipeline and the qdisc see only the first; before the
 //!    device they are taken apart again, or left to it to be cut ([`datapath::super_packet`], by the rules of [`segment`]).
 //!
 //! # Who owns what

@@ -69,7 +69,7 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
 fn every_report_is_given() {
     let daemon = Daemon::start(Fake::with_routes(3));
     let mut client = Client::new(daemon.path());
-    for what in ["ports", "queues", "drops", "cores", "routes", "neighbors"] {
+    for what in ["ports", "queues", "police", "drops", "cores", "routes", "neighbors"] {
         assert!(client.ask(json!({"show": what}))["ok"].is_array(), "{what}");
     }
     for what in ["version", "config"] {
@@ -106,6 +106,49 @@ fn routes_and_neighbors_are_changed() {
 
     let host_bits = json!({"prefix": "198.51.100.1/24", "blackhole": true});
     assert!(error(&client.ask(json!({"route": {"add": host_bits}}))).contains("198.51.100.0/24 would be right"));
+}
+
+#[test]
+fn policers_are_added_changed_and_removed() {
+    let daemon = Daemon::start(Fake::default());
+    let mut client = Client::new(daemon.path());
+    let rule = json!({"port": "p0", "protocol": "udp", "dport": "1024-2047", "sport": 53});
+    let policer =
+        json!({"name": "a", "rate": "2gbit", "burst": "100k", "mtu": 9000, "exceed": {"dscp": 8}, "match": [rule]});
+    assert_eq!(client.ask(json!({"police": {"add": policer}})), json!({"ok": null}));
+    assert!(error(&client.ask(json!({"police": {"add": policer}}))).contains("exists"));
+    let shown = &client.ask(json!({"show": "police"}))["ok"][0];
+    assert_eq!((&shown["rate"], &shown["burst"], &shown["mtu"]), (&250_000_000.into(), &102_400.into(), &9000.into()));
+    assert_eq!((&shown["exceed"], &shown["conform"]), (&json!({"dscp": 8}), &json!("pass")));
+    let rule = json!({"port": "p0", "direction": "ingress", "protocol": 17, "sport": 53, "dport": "1024-2047"});
+    assert_eq!(shown["match"][0], rule);
+    for key in ["peakrate", "avrate", "pkts_rate", "pkts_burst"] {
+        assert_eq!(shown.get(key), Some(&Value::Null), "{key}");
+    }
+    for key in ["packets", "bytes", "conformed", "overlimits", "dropped"] {
+        assert!(shown[key].is_u64() && shown["per_core"][0][key] == shown[key], "{key}");
+    }
+    assert_eq!(shown["per_core"][0]["core"], 1);
+    // A number is bits per second, as in the file.
+    assert_eq!(client.ask(json!({"police": {"change": {"name": "a", "rate": 8000}}})), json!({"ok": null}));
+    assert_eq!(client.ask(json!({"show": "police"}))["ok"][0]["rate"], 1000);
+    for (bad, part) in [
+        (json!({"name": "a"}), "nothing is to be changed"),
+        (json!({"name": "a b", "rate": 8}), "cannot be the name"),
+        (json!({"name": "a", "exceed": {"band": 3}}), "give 0 to 2"),
+        (json!({"name": "a", "match": [{"dscp": 64}]}), "give 0 to 63"),
+        (json!({"name": "a", "match": [{"src": "10.0.0.1/8"}]}), "10.0.0.0/8 would be right"),
+        (json!({"name": "a", "match": [{"src": "10.0.0.0/8", "dst": "::/0"}]}), "same address family"),
+        (json!({"name": "a", "match": [{"sport": "9-1"}]}), "not a request"),
+        (json!({"name": "a", "rate": "fast"}), "not a request"),
+        (json!({"name": "a", "rate": -1}), "not a request"),
+        (json!({"name": "a", "speed": 1}), "not a request"),
+    ] {
+        let answer = client.ask(json!({"police": {"change": bad}}));
+        assert!(error(&answer).contains(part), "{answer}");
+    }
+    assert_eq!(client.ask(json!({"police": {"del": {"name": "a"}}})), json!({"ok": null}));
+    assert!(error(&client.ask(json!({"police": {"del": {"name": "a"}}}))).contains("no such policer"));
 }
 
 #[test]

@@ -34,10 +34,11 @@ fn compare(router: &Reference, frame: &[u8]) -> Verdict {
 }
 
 /// Reasons that no frame is by itself.
-const OF_BUFFERS_AND_QUEUES: [DropReason; 6] = [
+const OF_BUFFERS_AND_QUEUES: [DropReason; 7] = [
     DropReason::Uncuttable,
     DropReason::NoBuffers,
     DropReason::SplitHeader,
+    DropReason::Policed,
     DropReason::PortDown,
     DropReason::QueueFull,
     DropReason::TxFull,

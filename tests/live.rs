@@ -150,11 +150,16 @@ fn counters(value: &Value, path: &str, into: &mut BTreeMap<String, u64>) {
 fn counters_never_go_backwards_and_reports_have_their_keys() {
     let home = home(&traffic(1000, 10), true);
     let thruway = home.start(&mut home.command(&[]));
+    thruway.client("police add a rate 1mbit burst 10k conform-exceed pass match dev p1 egress");
     for (what, keys) in [
         ("ports", "name device driver mac mtu admin link addresses rx tx tx_completion pool"),
         (
             "queues",
             "port queue kind bypass limit sent bypassed queued dropped requeues overlimits backlog bands bql gso",
+        ),
+        (
+            "police",
+            "name rate burst mtu peakrate avrate pkts_rate pkts_burst exceed conform packets bytes conformed overlimits dropped per_core",
         ),
         ("drops", "reason packets per_core"),
         ("cores", "core port_queues polls busy_polls packets cycles_per_packet burst_histogram"),
@@ -177,7 +182,7 @@ fn counters_never_go_backwards_and_reports_have_their_keys() {
     let mut before = BTreeMap::new();
     for _ in 0..20 {
         let mut now = BTreeMap::new();
-        for what in ["ports", "queues", "drops", "cores"] {
+        for what in ["ports", "queues", "police", "drops", "cores"] {
             counters(&thruway.show(what), what, &mut now);
         }
         for (path, value) in &before {
@@ -301,6 +306,81 @@ fn qdiscs_are_tuned_and_ports_taken_down_and_up_while_packets_pass() {
     assert_eq!(number(&thruway.show("ports"), "/0/rx/packets"), received);
     thruway.client("port set p0 up");
     passes(&thruway, "/sent/packets");
+    thruway.stop();
+}
+
+#[test]
+fn policers_come_change_and_go_while_packets_pass() {
+    let home = home(&traffic(1000, 0), true);
+    let thruway = home.start(&mut home.command(&[]));
+    let file = home.path("thruway.toml");
+    let first = std::fs::read_to_string(&file).unwrap();
+    let policer = |thruway: &Thruway, name: &str| {
+        let policers = thruway.show("police");
+        let found = policers.as_array().unwrap().iter().find(|policer| policer["name"] == name).cloned();
+        found.unwrap_or_else(|| panic!("no {name} in {policers}"))
+    };
+    let rises = |thruway: &Thruway, name: &str, counter: &str| {
+        let before = number(&policer(thruway, name), counter);
+        wait(counter, || (number(&policer(thruway, name), counter) > before).then_some(()));
+    };
+    assert_eq!(thruway.show("police"), serde_json::json!([]));
+
+    // Longer than 69 bytes is all of it.
+    thruway.client("police add a mtu 69 match dev p0 dst 10.0.0.0/8 match dev p0 dst 2001:db8:b::/48");
+    rises(&thruway, "a", "/dropped");
+    let (counted, dropped) = (policer(&thruway, "a"), thruway.drops("policed"));
+    assert!(dropped >= number(&counted, "/dropped"), "{dropped} {counted}");
+    assert_eq!((number(&counted, "/conformed"), &counted["per_core"][0]["core"]), (0, &last_core().into()));
+    assert!(thruway.client("show police").contains("ingress dev p0 dst 10.0.0.0/8"));
+    thruway.client("police change a mtu 70");
+    rises(&thruway, "a", "/conformed");
+    assert!(number(&policer(&thruway, "a"), "/dropped") >= number(&counted, "/dropped"), "counters stay");
+    thruway.client("police change a mtu 69 conform-exceed band=2");
+    thruway.client("qdisc change p1 bypass off");
+    let band = |thruway: &Thruway| number(&thruway.show("queues"), "/1/bands/2/sent/packets");
+    let before = band(&thruway);
+    wait("packets in band 2", || (band(&thruway) > before).then_some(()));
+    for (words, part) in [
+        ("police add a mtu 69", "policer a exists"),
+        ("police change b mtu 69", "there is no policer b"),
+        ("police del b", "there is no policer b"),
+        ("police add b", "nothing is set that a packet could exceed"),
+        ("police change a mtu 0", "nothing is set that a packet could exceed"),
+        ("police change a match dev p9", "there is no port p9"),
+    ] {
+        let refusal = client(&home.socket(), words).unwrap_err();
+        assert!(refusal.contains(part), "{words}: {refusal}");
+    }
+    assert_eq!(policer(&thruway, "a")["mtu"], 69);
+
+    // The file's policers come first; what was added by hand stays.
+    let of_file = "[[police]]\nname = 'f'\npkts_rate = 10\npkts_burst = 10\n[[police.match]]\nport = 'p1'\ndirection = 'egress'\n";
+    std::fs::write(&file, format!("{first}\n{of_file}")).unwrap();
+    thruway.client("reload");
+    rises(&thruway, "f", "/dropped");
+    let names = |thruway: &Thruway| -> Vec<String> {
+        let policers = thruway.show("police");
+        policers.as_array().unwrap().iter().map(|policer| policer["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&thruway), ["f", "a"]);
+    let shown = thruway.show("config");
+    assert_eq!((&shown["police"][0]["pkts_rate"], &shown["police"][1]["exceed"]["band"]), (&10.into(), &2.into()));
+    let before = number(&policer(&thruway, "f"), "/dropped");
+    std::fs::write(&file, format!("{first}\n{}", of_file.replace("= 10\n", "= 1000\n"))).unwrap();
+    thruway.client("reload");
+    assert_eq!(policer(&thruway, "f")["pkts_rate"], 1000);
+    assert!(number(&policer(&thruway, "f"), "/dropped") >= before, "counters stay");
+    std::fs::write(&file, format!("{first}\n{}", of_file.replace("10", "0"))).unwrap();
+    assert!(client(&home.socket(), "reload").unwrap_err().contains("nothing ever conforms"));
+    assert_eq!(names(&thruway), ["f", "a"]);
+    std::fs::write(&file, first).unwrap();
+    thruway.client("reload");
+    assert_eq!(names(&thruway), ["a"]);
+    thruway.client("police del a");
+    let dropped = thruway.drops("policed");
+    std::thread::sleep(Duration::from_millis(30));
+    assert_eq!(thruway.drops("policed"), dropped, "nothing is policed any more");
     thruway.stop();
 }
 

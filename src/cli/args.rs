@@ -162,7 +162,7 @@ pub enum BenchSuite {
 /// Arguments of `thruway bench forward`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ForwardArgs {
-    /// What to forward: ipv4, pfifo_fast, ipv6, mixed, bad, scalar, full-ipv4, full-ipv6, or all
+    /// What to forward: ipv4, pfifo_fast, police, ipv6, mixed, bad, scalar, full-ipv4, full-ipv6, or all
     #[arg(long, value_name = "CASE,...", value_delimiter = ',', default_value = CASES)]
     pub case: Vec<String>,
     /// How often each program is started; the figures are medians over the starts

@@ -222,19 +222,18 @@ mod tests {
     use crate::bql::Limits;
     use crate::classify::{Direction, Rule};
     use crate::config::{ByteLimit, Control, Neighbor, PfifoFast, Route, Runtime};
-    use crate::police::{Action, Arithmetic, EstimatorSettings, LinkLayer, Settings, Sharing};
+    use crate::police::{Action, EstimatorSettings, LinkLayer, Settings, Sharing};
     use crate::units::CoreId;
 
     fn plain_policer() -> Policer {
-        let settings = Settings { rate: Some(u64::MAX), burst: Some(1), ..Settings::default() };
+        let settings = Settings { rate: Some(1 << 40), burst: Some(1514), ..Settings::default() };
         Policer { name: "plain".into(), settings, matches: vec![] }
     }
 
     fn full_policer() -> Policer {
         let settings = Settings {
-            pkts_rate: Some(1000),
-            pkts_burst: Some(10),
-            avrate: Some(125_000),
+            rate: Some(125_000),
+            burst: Some(18_000),
             mtu: Some(9000),
             overhead: 24,
             mpu: 64,
@@ -245,8 +244,7 @@ mod tests {
                 interval: Duration::from_millis(250),
                 time_constant: Duration::from_secs(4),
             },
-            arithmetic: Arithmetic::Kernel,
-            sharing: Sharing::Spinlock,
+            sharing: Sharing::Exact,
             ..Settings::default()
         };
         let rule = Rule {
@@ -329,7 +327,7 @@ mod tests {
         );
         assert_eq!(json["route"][1], serde_json::json!({"prefix": "203.0.113.0/24", "kind": "blackhole"}));
         assert_eq!(json["neighbor"][0]["port"], "p0");
-        assert_eq!(json["police"][0]["rate"], "18446744073709551615bps");
+        assert_eq!(json["police"][0]["rate"], "1099511627776bps");
         let rule = serde_json::json!({
             "port": "p0", "direction": "egress", "src": "10.0.0.0/8", "dst": "10.1.0.1/32", "dscp": 46, "protocol": 17,
             "sport": 53, "dport": "1024-2047",

@@ -141,6 +141,11 @@ impl<T: TxBurst> Outputs<T> {
         }
     }
 
+    /// Whether packets to a port wait in bands.
+    pub fn has_bands(&self, port: PortId) -> bool {
+        matches!(self.ports[port.index()], Output::Queued(_))
+    }
+
     /// The worker's number.
     pub fn worker(&self) -> usize {
         self.core.slot()

@@ -16,7 +16,7 @@ pub(in crate::config) struct Police<'t> {
     pub offset: usize,
     /// The table itself, to say where a key stands.
     pub table: Table<'t>,
-    /// No value was wrong.
+    /// Nothing in it was wrong by itself.
     pub complete: bool,
     pub name: Field<&'t str>,
     pub rate: Field<u64>,
@@ -75,11 +75,11 @@ impl<'t> Police<'t> {
     ];
 
     pub(super) fn read(table: &'t DeTable<'t>, offset: usize, log: &mut Log<'_>) -> Self {
+        let errors = log.count();
         let table = Table::open(table, "[[police]]", &Self::KEYS, &[], log);
         let matches = table.tables("match", "[[police.match]]", log);
         let matches = matches.into_iter().map(|(table, _)| Match::read(table, log)).collect();
         let all = 0..=u16::MAX;
-        let errors = log.count();
         let mut police = Self {
             offset,
             table,

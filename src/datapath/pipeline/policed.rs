@@ -103,7 +103,7 @@ fn ports<B: PacketBuf, T: TxBurst<Buf = B>>(
     ports
 }
 
-/// Sends all packets, grouped by port and by the band that has been chosen for them.
+/// Sends all packets, grouped by port and by the band that has been chosen for them; where there are no bands, in order.
 fn send_by_band<T: TxBurst>(
     batch: &mut Batch<T::Buf>,
     bands: ArrayVec<Option<Band>, BURST>,
@@ -111,11 +111,15 @@ fn send_by_band<T: TxBurst>(
     path: &mut Path<'_, T>,
 ) {
     let mut packets = ArrayVec::<_, BURST>::new();
-    batch.scatter(&path.tables.next_hops, |port, packet, _| packets.push(Some((port, packet))));
+    let mut bands = bands.into_iter();
+    batch.scatter(&path.tables.next_hops, |port, packet, _| {
+        let band = bands.next().flatten().filter(|_| path.outputs.has_bands(port));
+        packets.push((band, Some((port, packet))));
+    });
     for choice in [Some(Band::Zero), None, Some(Band::One), Some(Band::Two)] {
         let mut used = 0u64;
-        let chosen = packets.iter_mut().zip(&bands).filter(|(_, band)| **band == choice);
-        for (port, packet) in chosen.filter_map(|(packet, _)| packet.take()) {
+        let chosen = packets.iter_mut().filter(|(band, _)| *band == choice);
+        for (port, packet) in chosen.filter_map(|(_, packet)| packet.take()) {
             let group = &mut groups[port.index()];
             let (packets, bytes) = (packet.wire_packets().into(), packet.wire_bytes().into());
             group.total.add(Total { packets, bytes });

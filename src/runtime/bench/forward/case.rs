@@ -1,8 +1,10 @@
 //! Kinds of traffic, the capture files that carry them and the configuration that forwards them.
 
-use crate::config::{self, Config, Neighbor, Route, RouteAction};
+use crate::classify::Rule;
+use crate::config::{self, Config, Neighbor, Policer, Route, RouteAction};
 use crate::drop_reason::DropReason;
 use crate::generate::{Profile, tables, write_pcap};
+use crate::police::Settings;
 use crate::runtime::error::RuntimeError;
 use crate::runtime::machine;
 use crate::units::{MacAddr, PortId};
@@ -17,6 +19,8 @@ pub enum Case {
     Ipv4,
     /// The same through pfifo_fast, which packets go past.
     PfifoFast,
+    /// IPv4 by one policer that all packets meet and conform to.
+    Police,
     /// IPv6, a small table.
     Ipv6,
     /// Both at random, half and half.
@@ -59,18 +63,30 @@ pub enum Baseline {
     SmallTable,
     /// No qdisc.
     Noqueue,
+    /// No policer.
+    Unpoliced,
 }
 
 impl Case {
     /// All there are.
-    pub const ALL: [Self; 8] =
-        [Self::Ipv4, Self::PfifoFast, Self::Ipv6, Self::Mixed, Self::Bad, Self::Scalar, Self::FullIpv4, Self::FullIpv6];
+    pub const ALL: [Self; 9] = [
+        Self::Ipv4,
+        Self::PfifoFast,
+        Self::Police,
+        Self::Ipv6,
+        Self::Mixed,
+        Self::Bad,
+        Self::Scalar,
+        Self::FullIpv4,
+        Self::FullIpv6,
+    ];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ipv4 => "ipv4",
             Self::PfifoFast => "pfifo_fast",
+            Self::Police => "police",
             Self::Ipv6 => "ipv6",
             Self::Mixed => "mixed",
             Self::Bad => "bad",
@@ -85,6 +101,7 @@ impl Case {
         match self {
             Self::FullIpv4 | Self::FullIpv6 => Some(Baseline::SmallTable),
             Self::PfifoFast => Some(Baseline::Noqueue),
+            Self::Police => Some(Baseline::Unpoliced),
             Self::Ipv4 | Self::Ipv6 | Self::Mixed | Self::Bad | Self::Scalar => None,
         }
     }
@@ -103,7 +120,7 @@ impl Case {
             (0..256).map(|host| Ipv6Addr::from(network(host) | u128::from(host))).collect()
         };
         match self {
-            Self::Ipv4 | Self::PfifoFast | Self::Bad | Self::Scalar => (v4(), Vec::new()),
+            Self::Ipv4 | Self::PfifoFast | Self::Police | Self::Bad | Self::Scalar => (v4(), Vec::new()),
             Self::Ipv6 => (Vec::new(), v6()),
             Self::Mixed => (v4(), v6()),
             Self::FullIpv4 => {
@@ -151,6 +168,11 @@ impl Case {
         let mut config = config::parse(&text, "bench")
             .map_err(|errors| RuntimeError::Bench { program: "thruway", reason: errors.to_string() })?;
         config.neighbors = (0..NEXT_HOPS).flat_map(next_hop).collect();
+        if self == Self::Police && !baseline {
+            // Far more than a core forwards.
+            let settings = Settings { rate: Some(1 << 40), burst: Some(1 << 36), ..Settings::default() };
+            config.policers = vec![Policer { name: "all".to_owned(), settings, matches: vec![Rule::default()] }];
+        }
         config.routes = self.routes(baseline, &config.neighbors);
         Ok(config)
     }

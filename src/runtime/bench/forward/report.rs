@@ -112,10 +112,12 @@ impl<'a> Report<'a> {
                 "ratio": figures.of_testpmd(),
                 "ratio_to_small_table": figures.of(Baseline::SmallTable),
                 "ratio_to_noqueue": figures.of(Baseline::Noqueue),
+                "ratio_to_unpoliced": figures.of(Baseline::Unpoliced),
                 "starts": {
                     "thruway": figures.ours,
                     "small_table": figures.only(Baseline::SmallTable),
                     "noqueue": figures.only(Baseline::Noqueue),
+                    "unpoliced": figures.only(Baseline::Unpoliced),
                     "testpmd_mpps": figures.testpmd,
                 },
             })

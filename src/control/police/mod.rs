@@ -1,17 +1,22 @@
 //! Policers in requests and reports. The keys are those of the file, and so are the values: what has a unit may be text as `tc`
 //! writes it, and a number is as in the file.
 
+mod report;
+mod values;
+
+pub use report::{CorePoliced, PolicerReport};
+pub use values::{
+    ActionSpec, ArithmeticSpec, DirectionSpec, LinkLayerSpec, Ports, Protocol, Rate, SharingSpec, Size, Time,
+};
+
 use crate::classify::{Direction, Rule};
 use crate::config;
 use crate::control::protocol::BadRequest;
 use crate::police::{Action, Arithmetic, EstimatorSettings, LinkLayer, Settings, Sharing};
 use crate::units::PortId;
 use ipnet::IpNet;
-use serde::de::{Error, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::ops::RangeInclusive;
-use std::time::Duration;
 
 /// What to do with a policer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,75 +123,6 @@ pub struct MatchSpec {
     pub dport: Option<Ports>,
 }
 
-/// A policer: an entry of `police[]`. What is not set is `null`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PolicerReport {
-    /// Its name.
-    pub name: String,
-    /// Bytes per second.
-    pub rate: Option<u64>,
-    /// Bytes at once.
-    pub burst: Option<u64>,
-    /// The longest frame that conforms, in bytes.
-    pub mtu: Option<u32>,
-    /// Bytes per second within a burst.
-    pub peakrate: Option<u64>,
-    /// Average bytes per second from which on nothing conforms.
-    pub avrate: Option<u64>,
-    /// Packets per second.
-    pub pkts_rate: Option<u64>,
-    /// Packets at once.
-    pub pkts_burst: Option<u64>,
-    /// Bytes that are added to each frame.
-    pub overhead: u16,
-    /// Bytes that each frame counts for at least.
-    pub mpu: u16,
-    /// How frames go over the line.
-    pub linklayer: LinkLayerSpec,
-    /// Interval and time constant of the average.
-    pub estimator: [Time; 2],
-    /// How lengths become time.
-    pub arithmetic: ArithmeticSpec,
-    /// How workers share it.
-    pub sharing: SharingSpec,
-    /// What becomes of packets that exceed.
-    pub exceed: ActionSpec,
-    /// What becomes of those that conform.
-    pub conform: ActionSpec,
-    /// What packets it is for: any of these.
-    #[serde(rename = "match")]
-    pub matches: Vec<MatchSpec>,
-    /// Packets that met it.
-    pub packets: u64,
-    /// Their bytes, Ethernet header included, frame check sequence not.
-    pub bytes: u64,
-    /// Those that conformed.
-    pub conformed: u64,
-    /// Those that exceeded.
-    pub overlimits: u64,
-    /// Those that it dropped.
-    pub dropped: u64,
-    /// The same for each worker core.
-    pub per_core: Vec<CorePoliced>,
-}
-
-/// What a policer did on one core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CorePoliced {
-    /// The core.
-    pub core: u16,
-    /// Packets that met it.
-    pub packets: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Those that conformed.
-    pub conformed: u64,
-    /// Those that exceeded.
-    pub overlimits: u64,
-    /// Those that it dropped.
-    pub dropped: u64,
-}
-
 impl PoliceRequest {
     pub(super) fn check(&self) -> Result<(), BadRequest> {
         match self {
@@ -226,38 +162,6 @@ impl PolicerSpec {
             }
         }
         Ok(())
-    }
-}
-
-impl PolicerReport {
-    /// Of a policer with what each core has counted.
-    pub fn new(name: String, settings: &Settings, matches: Vec<MatchSpec>, per_core: Vec<CorePoliced>) -> Self {
-        let sum = |count: fn(&CorePoliced) -> u64| per_core.iter().map(count).fold(0, u64::wrapping_add);
-        Self {
-            name,
-            rate: settings.rate,
-            burst: settings.burst,
-            mtu: settings.mtu,
-            peakrate: settings.peakrate,
-            avrate: settings.avrate,
-            pkts_rate: settings.pkts_rate,
-            pkts_burst: settings.pkts_burst,
-            overhead: settings.overhead,
-            mpu: settings.mpu,
-            linklayer: settings.link_layer.into(),
-            estimator: times(settings.estimator),
-            arithmetic: settings.arithmetic.into(),
-            sharing: settings.sharing.into(),
-            exceed: settings.exceed.into(),
-            conform: settings.conform.into(),
-            matches,
-            packets: sum(|core| core.packets),
-            bytes: sum(|core| core.bytes),
-            conformed: sum(|core| core.conformed),
-            overlimits: sum(|core| core.overlimits),
-            dropped: sum(|core| core.dropped),
-            per_core,
-        }
     }
 }
 
@@ -383,210 +287,5 @@ impl fmt::Display for MatchSpec {
             }
         }
         Ok(())
-    }
-}
-
-macro_rules! words {
-    ($(#[doc = $doc:literal] $name:ident for $type:ident { $($(#[$attribute:meta])* $variant:ident),+ })+) => { $(
-        #[doc = $doc]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(rename_all = "lowercase")]
-        #[allow(missing_docs)]
-        pub enum $name { $($(#[$attribute])* $variant),+ }
-
-        impl From<$type> for $name {
-            fn from(value: $type) -> Self {
-                match value { $($type::$variant => Self::$variant),+ }
-            }
-        }
-
-        impl From<$name> for $type {
-            fn from(value: $name) -> Self {
-                match value { $($name::$variant => Self::$variant),+ }
-            }
-        }
-    )+ };
-}
-
-words! {
-    /// `linklayer`
-    LinkLayerSpec for LinkLayer { Ethernet, Atm }
-    /// `arithmetic`
-    ArithmeticSpec for Arithmetic { Exact, Kernel }
-    /// `sharing`
-    SharingSpec for Sharing { Credit, Exact, Spinlock }
-    /// `direction`
-    DirectionSpec for Direction { Ingress, Egress }
-}
-
-impl Default for DirectionSpec {
-    fn default() -> Self {
-        Direction::default().into()
-    }
-}
-
-/// What becomes of a packet: `"pass"`, `"drop"`, `{"dscp": 8}` or `{"band": 2}`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ActionSpec {
-    /// It goes on.
-    Pass,
-    /// It is dropped.
-    Drop,
-    /// It goes on with this code point, 0 to 63.
-    Dscp(u8),
-    /// It goes on, and to this band of the qdisc, 0 to 2.
-    Band(u8),
-}
-
-impl ActionSpec {
-    /// From the word of `tc` for it.
-    ///
-    /// # Errors
-    ///
-    /// Why it is none.
-    pub fn from_word(word: &str) -> Result<Self, String> {
-        Action::from_word(word).map(Self::from).map_err(|error| error.to_string())
-    }
-}
-
-impl From<Action> for ActionSpec {
-    fn from(action: Action) -> Self {
-        match action {
-            Action::Pass => Self::Pass,
-            Action::Drop => Self::Drop,
-            Action::Dscp(value) => Self::Dscp(value),
-            Action::Band(band) => Self::Band(band),
-        }
-    }
-}
-
-impl From<ActionSpec> for Action {
-    fn from(action: ActionSpec) -> Self {
-        match action {
-            ActionSpec::Pass => Self::Pass,
-            ActionSpec::Drop => Self::Drop,
-            ActionSpec::Dscp(value) => Self::Dscp(value),
-            ActionSpec::Band(band) => Self::Band(band),
-        }
-    }
-}
-
-impl fmt::Display for ActionSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pass => f.write_str("pass"),
-            Self::Drop => f.write_str("drop"),
-            Self::Dscp(value) => write!(f, "dscp {value}"),
-            Self::Band(band) => write!(f, "band {band}"),
-        }
-    }
-}
-
-/// Bytes per second. Written as `250000000bps`; read from that, any rate as `tc` writes it, or a number of bits per second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate(pub u64);
-
-/// Bytes. Written as a number; read from that, or a size as `tc` writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size(pub u64);
-
-/// A time, with its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Time(pub Duration);
-
-/// A protocol. Written as a number; read from that or a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Protocol(pub u8);
-
-/// A port as a number, or a range of them as text: `"1024-2047"`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ports(pub RangeInclusive<u16>);
-
-/// Reads a number, or text, by what makes a value of text.
-struct NumberOrText<T> {
-    parse: fn(&str) -> Result<T, (String, String)>,
-    wanted: &'static str,
-}
-
-impl<T> Visitor<'_> for NumberOrText<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.wanted)
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
-        (self.parse)(&number.to_string()).map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
-        match u64::try_from(number) {
-            Ok(number) => self.visit_u64(number),
-            Err(_) => Err(E::invalid_value(Unexpected::Signed(number), &self)),
-        }
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        (self.parse)(text).map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
-    }
-}
-
-macro_rules! read {
-    ($($name:ident by $parse:path, $wanted:expr;)+) => { $(
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_any(NumberOrText { parse: $parse, wanted: $wanted }).map(Self)
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = ();
-
-            fn from_str(text: &str) -> Result<Self, ()> {
-                $parse(text).map(Self).map_err(|_| ())
-            }
-        }
-    )+ };
-}
-
-read! {
-    Rate by config::rate, "a rate as in tc";
-    Size by config::size, "a size as in tc";
-    Time by config::duration, "a time such as 1s";
-    Protocol by config::protocol, "a protocol";
-    Ports by config::ports, "a port or a range of ports";
-}
-
-impl Serialize for Rate {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}bps", self.0))
-    }
-}
-
-impl Serialize for Size {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(self.0)
-    }
-}
-
-impl Serialize for Time {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}us", self.0.as_micros()))
-    }
-}
-
-impl Serialize for Protocol {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u8(self.0)
-    }
-}
-
-impl Serialize for Ports {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match (self.0.start(), self.0.end()) {
-            (first, last) if first == last => serializer.serialize_u16(*first),
-            (first, last) => serializer.collect_str(&format_args!("{first}-{last}")),
-        }
     }
 }
