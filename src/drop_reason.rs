@@ -32,7 +32,7 @@ macro_rules! drop_reasons {
 }
 
 drop_reasons! {
-    /// Left by its sender to a device to be cut or to have its checksum completed, which cannot be done: neither TCP nor UDP, IP options, extension headers, fragments, or lengths that contradict each other.
+    /// Its sender left it to a device to cut or complete, which cannot be done: neither TCP nor UDP, IP options, extension headers, fragments, or lengths that contradict each other.
     Uncuttable => "uncuttable",
     /// There were no buffers for the packets that it was to be cut into.
     NoBuffers => "no_buffers",
