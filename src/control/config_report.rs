@@ -222,7 +222,7 @@ mod tests {
     use crate::bql::Limits;
     use crate::classify::{Direction, Rule};
     use crate::config::{ByteLimit, Control, Neighbor, PfifoFast, Route, Runtime};
-    use crate::police::{Action, EstimatorSettings, LinkLayer, Settings, Sharing};
+    use crate::police::{Action, LinkLayer, Settings};
     use crate::units::CoreId;
 
     fn plain_policer() -> Policer {
@@ -240,11 +240,6 @@ mod tests {
             link_layer: LinkLayer::Atm,
             exceed: Action::Dscp(8),
             conform: Action::Band(2),
-            estimator: EstimatorSettings {
-                interval: Duration::from_millis(250),
-                time_constant: Duration::from_secs(4),
-            },
-            sharing: Sharing::Exact,
             ..Settings::default()
         };
         let rule = Rule {
