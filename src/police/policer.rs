@@ -219,7 +219,7 @@ mod tests {
         std::thread::scope(|scope| {
             for worker in 0..4 {
                 let policer = &policer;
-                scope.spawn(move || (0..100).for_each(|_| drop(policer.police(worker, 7, &[P; 32]))));
+                scope.spawn(move || (0..100).for_each(|_| _ = policer.police(worker, 7, &[P; 32])));
             }
         });
         assert_eq!(policer.statistics().iter().map(|of| of.conformed).sum::<u64>(), 1000);
